@@ -23,7 +23,7 @@ from statistics import mean
 from batch_engines import write_pairs
 
 from backlight.explain.batch import Settings
-from backlight.explain.batch.sharding.engines import do_units, engine_named
+from backlight.explain.batch.sharding.engines import engine_named, run_units
 from backlight.explain.batch.sharding.model_reference import ModelReference
 from backlight.explain.batch.sharding.packed_parts import head_of
 from backlight.explain.batch.sharding.plan import plan_batch
@@ -143,7 +143,7 @@ class Simulation:
     def _give_back(self, unit: int, now: float) -> None:
         self.running[unit] -= 1
         if not self.created[unit] and not self.running[unit]:
-            self.counts["done again"] += 1
+            self.counts["recomputed"] += 1
             self.left.append(unit)
             if self.idle:
                 self._take(self.idle.pop(), now)
@@ -154,7 +154,7 @@ class Simulation:
             unit = self.left.popleft()
         elif self.cost.speculate and (others := [one for one, many in self.running.items() if many == 1]):
             unit = others[0]
-            self.counts["done twice"] += 1
+            self.counts["computed twice"] += 1
         else:
             self.idle.add(worker)
             return
@@ -188,7 +188,7 @@ def shown(name: str, cost: Cost, seed: int = 0) -> str:
     return f"| {' | '.join(row)} |"
 
 
-COUNTED = ("died", "done again", "done twice", "dropped")
+COUNTED = ("died", "recomputed", "computed twice", "dropped")
 
 
 def check(model: str, pairs: int, rows: int) -> None:
@@ -201,7 +201,7 @@ def check(model: str, pairs: int, rows: int) -> None:
             plan_batch(Path(work) / "pairs.jsonl", out, ModelReference(model), Settings(rows=rows))
             planned = time.time() - began
             began = time.time()
-            do_units(engine_named(f"local:{workers}"), out)
+            run_units(engine_named(f"local:{workers}"), out)
             took = time.time() - began
             parts = sorted((out / "units").glob("*.packed"), key=lambda file: file.stat().st_mtime)
             seconds = [head_of(file.read_bytes(), file.name)["by"]["seconds"] for file in parts]

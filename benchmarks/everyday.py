@@ -74,7 +74,7 @@ def main():
     orders = {name: orders_of(everyday, name) for name in dict.fromkeys([BM25, MINILM, *given.model])}
     values = {name: [ndcg(*pair) for pair in zip(found, rights)] for name, found in orders.items()}
     about = f"{len(rights)} everyday questions, all {len(everyday.passages)} passages ranked"
-    lines = [f"| ranking | nDCG@{DEPTH} | MRR | first is right | above BM25 | above MiniLM's cosine |"]
+    lines = [f"| ranking | nDCG@{DEPTH} | MRR | first one correct | above BM25 | above MiniLM's cosine |"]
     lines.append("|---|---|---|---|---|---|")
     for name, found in orders.items():
         mean = mean_of(values[name])

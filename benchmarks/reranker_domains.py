@@ -114,7 +114,7 @@ def main():
     given = options.parse_args()
     model = load_ranker(find_model(given.model), given.model, read_typos=given.read_typos)
     cosine = load_ranker(find_model(given.against), given.against)
-    about = f"{given.model} beside the cosine of {given.against}; {CANDIDATES} candidates a query"
+    about = f"{given.model} compared with the cosine of {given.against}; {CANDIDATES} candidates per query"
     head = [f"| {' | '.join(COLUMNS)} |", f"|{'---|' * len(COLUMNS)}"]
     print("\n".join([about, "", *head]), flush=True)
     rows = []

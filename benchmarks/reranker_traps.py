@@ -1,13 +1,13 @@
-"""What a reranker falls for: documents that look right and are not.
+"""Hard negatives: documents that look right and are not.
 
 python benchmarks/reranker_traps.py DATA [--model M] [--queries N] [--json FILE]
 
-Queries of collections that no training has seen (SQuAD's held-out articles, QED, and the held-out groups of medquad and
-tldr). For each: how often the query itself, repeated, shuffled or inside a remark, scores above the right passage; the
-same for passages stuffed with the query's words; by how much a sentence's score rises when it is repeated; and, of
-SQuAD alone, whose answers are known, how well scores tell right passages from look-alikes: the passage without the
-answer's sentence, the passage beside it, the passage
-with a fact changed that the query names, and the passage under a query with that fact changed.
+Queries of collections that were not used for training (SQuAD's held-out articles, QED, and the held-out groups of
+medquad and tldr). For each: how often the query itself, repeated, shuffled or inside a remark, scores above the right
+passage; the same for passages stuffed with the query's words; by how much a sentence's score rises when it is repeated;
+and, for SQuAD only, whose answers are known, how well scores tell right passages from hard negatives: the passage
+without the answer's sentence, the passage next to it, the passage with a changed fact that the query names, and the
+passage under a query with that fact changed.
 """
 
 import argparse
@@ -69,7 +69,7 @@ def main():
         asked = drawn(source, given.queries)
         found["collections"][source.name] = figures = measured(source, asked, partial(scores_of, model))
         print("\n".join(lines_of(source.name, figures)), flush=True)
-    about = f"How often {given.model} falls for a document that looks right, {given.queries} queries of each collection"
+    about = f"How {given.model} scores hard negatives made by rules, {given.queries} queries of each collection"
     found["sections"] = [{"about": about, "lines": table_of(found["collections"])}]
     if given.json:
         given.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
@@ -94,7 +94,7 @@ def measured(source: Source, asked: Sequence[Asked], score: Score) -> dict[str, 
         found[f"{name} above right"] = float((scores > right[held]).mean())
     found |= repetition(settings, score)
     if all(one.answers for one in asked) and source.name == "squad":
-        found |= look_alikes(settings, right, score, rng)
+        found |= hard_negatives(settings, right, score, rng)
     return found
 
 
@@ -109,11 +109,11 @@ def setting_of(source: Source, one: Asked, rng: np.random.Generator) -> Setting:
 
 
 ABOVE = {
-    "echo": lambda one, rng: one.query,
-    "echo ten times": lambda one, rng: " ".join([one.query] * 10),
-    "shuffled echo": echo_shuffled,
-    "echo in a remark": lambda one, rng: REMARKS[int(rng.integers(len(REMARKS)))].format(one.query),
-    "stuffed passage": stuffed,
+    "query itself": lambda one, rng: one.query,
+    "query ten times": lambda one, rng: " ".join([one.query] * 10),
+    "shuffled query": echo_shuffled,
+    "query in a remark": lambda one, rng: REMARKS[int(rng.integers(len(REMARKS)))].format(one.query),
+    "keyword-stuffed passage": stuffed,
     "list of keywords": keyword_list,
 }
 
@@ -134,10 +134,10 @@ def repetition(settings: Sequence[Setting], score: Score) -> dict[str, float]:
     return found
 
 
-def look_alikes(
+def hard_negatives(
     settings: Sequence[Setting], right: np.ndarray, score: Score, rng: np.random.Generator
 ) -> dict[str, float]:
-    """Return how well scores tell right passages from look-alikes (see NOTE [Facts that are changed])."""
+    """Return how well scores tell right passages from hard negatives (see NOTE [Facts that are changed])."""
     made = {
         "answer cut": [without_answer(one.right, one.answers) for one in settings],
         "neighbour": [one.beside[0] if one.beside else None for one in settings],
@@ -160,14 +160,14 @@ def look_alikes(
         found[f"{name}: pairs"] = len(held)
         found[f"{name}: AUROC"] = auroc(right, scores)
         found[f"{name}: above 0"] = float((scores > 0).mean())
-        found[f"{name}: above its right one"] = float((scores > right[held]).mean())
+        found[f"{name}: above its right passage"] = float((scores > right[held]).mean())
         everything.append(scores)
         if name != "fact changed":
             together.append(scores)
     if together:
         found["unanswerable: AUROC"] = auroc(right, np.concatenate(together))
-        found["all look-alikes: AUROC"] = auroc(right, np.concatenate(everything))
-        found["all look-alikes: above 0"] = float((np.concatenate(everything) > 0).mean())
+        found["all hard negatives: AUROC"] = auroc(right, np.concatenate(everything))
+        found["all hard negatives: above 0"] = float((np.concatenate(everything) > 0).mean())
     return found
 
 

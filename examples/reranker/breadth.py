@@ -70,9 +70,18 @@ class Breadth:
 
     def options(self, seed: int) -> list[str]:
         """Return what `backlight train-reranker` is told."""
-        names = ("epochs", "negatives", "imitation", "rate", "looks", "looked_at", "candidates")
-        found = {name: getattr(self, name) for name in names} | {"seed": seed, "temperature": 1.0}
-        return [part for name, value in found.items() for part in ("--" + name.replace("_", "-"), str(value))]
+        found = {
+            "epochs": self.epochs,
+            "negatives": self.negatives,
+            "distillation-weight": self.imitation,
+            "learning-rate": self.rate,
+            "evaluations": self.looks,
+            "eval-queries": self.looked_at,
+            "candidates": self.candidates,
+            "seed": seed,
+            "temperature": 1.0,
+        }
+        return [part for name, value in found.items() for part in (f"--{name}", str(value))]
 
 
 def train_breadth(

@@ -18,8 +18,8 @@ HERE = Path(__file__).parent
 TRAINING = "training.json"
 RELIABILITY = """
 
-How often the probability that the model gives is right, on the candidates of each of these collections
-(thin lines) and of all of them (points that grow with the number of pairs):
+Calibration of the model's probabilities, on the candidates of each of these collections (thin lines) and of all of them
+(points whose size grows with the number of pairs); measured with ${queries} queries of each:
 
 ![Reliability diagram](reliability.svg)"""
 MEAN_OF = 10  # steps whose loss is one point of the curve
@@ -71,7 +71,8 @@ def write_card(folder: Path, figures: Sequence[Path]) -> None:
     if domains:
         drawn = reliability_svg({row["collection"]: row["reliability"] for row in domains})
         (folder / "reliability.svg").write_text(drawn, encoding="utf-8")
-        text += RELIABILITY
+        counts = sorted({row["queries"] for row in domains})
+        text += Template(RELIABILITY).substitute(queries=" or ".join(map(str, counts)))
     card = card_of(folder, trained["split"], stages, broad, trained["fused"], text)
     (folder / "README.md").write_text(card, encoding="utf-8")
 
@@ -177,13 +178,13 @@ def table_of(stages: list[dict]) -> str:
     rows = {
         "questions on paragraphs": lambda one: f"{one['questions']['paragraphs']:,}",
         "questions on sentences": lambda one: f"{one['questions']['sentences']:,}",
-        "wrong paragraphs each": lambda one: one["recipe"]["negatives"],
-        "wrong sentences each": lambda one: one["recipe"]["sentence_negatives"],
-        "times seen": lambda one: one["recipe"]["epochs"],
-        "questions a step": lambda one: one["recipe"]["questions"],
+        "negative paragraphs each": lambda one: one["recipe"]["negatives"],
+        "negative sentences each": lambda one: one["recipe"]["sentence_negatives"],
+        "epochs": lambda one: one["recipe"]["epochs"],
+        "questions per step": lambda one: one["recipe"]["questions"],
         "steps": lambda one: one["steps"],
-        "highest rate, encoder and head": lambda one: f"{one['recipe']['rate']}, {one['recipe']['head_rate']}",
-        "weight of the imitation": lambda one: one["recipe"]["imitation"],
+        "peak learning rate, encoder and head": lambda one: f"{one['recipe']['rate']}, {one['recipe']['head_rate']}",
+        "distillation weight": lambda one: one["recipe"]["imitation"],
         "minutes": lambda one: one["minutes"],
     }
     lines = ["| | " + " | ".join(f"stage {number}" for number in range(1, len(stages) + 1)) + " |"]

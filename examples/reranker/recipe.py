@@ -70,7 +70,7 @@ class Recipe:
     @property
     def loss(self) -> LossWeights:
         """The weights of the parts of the loss."""
-        return LossWeights(logistic=self.logistic, imitation=self.imitation, temperature=COSINES)
+        return LossWeights(logistic=self.logistic, distillation=self.imitation, temperature=COSINES)
 
 
 FIRST = Recipe()  # which document holds the answer

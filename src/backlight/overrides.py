@@ -142,7 +142,7 @@ def _note_overridable() -> None:
 
 def _namespaces() -> dict[str, object]:
     return {
-        "torch": importlib.import_module("backlight"),  # the top package is on no floor
+        "torch": importlib.import_module("backlight"),  # the top package is in no layer
         "torch.functional": autograd,
         "torch.nn.functional": functional,
         "torch.nn.init": init,

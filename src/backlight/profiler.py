@@ -154,7 +154,7 @@ class profile(Block):  # noqa: N801 - PyTorch's name
         self._end()
         running, self._running = self._running, False
         if running and self.current_action in _MEASURED:
-            self._hand_over()
+            self._call_trace_handler()
 
     def step(self) -> None:
         """Mark the end of one step of the loop."""
@@ -165,7 +165,7 @@ class profile(Block):  # noqa: N801 - PyTorch's name
         if before in _MEASURED and (finished or self.current_action not in _MEASURED):
             self._end()
             if finished:
-                self._hand_over()
+                self._call_trace_handler()
         if self.current_action in _MEASURED and (finished or before not in _MEASURED):
             self._begin()
         self._begin_step()
@@ -179,7 +179,7 @@ class profile(Block):  # noqa: N801 - PyTorch's name
         if ended is not None:
             ended.__exit__(None, None, None)
 
-    def _hand_over(self) -> None:
+    def _call_trace_handler(self) -> None:
         if self.on_trace_ready is not None:
             self.on_trace_ready(self)
 

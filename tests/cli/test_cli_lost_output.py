@@ -52,7 +52,7 @@ def given(tmp_path_factory):
 TEXTS = ("plants food", "plants make food", "the air")
 CUT = "documents are cut at"  # what `evaluate` says of the model that reads 32 tokens
 KEPT = ("--records", "{records}", "--resume")
-STUDY = ("{lists.jsonl}", "--model", "{model}", "--methods", "saliency", "--pairs", "5", "--close", "3", *KEPT)
+STUDY = ("{lists.jsonl}", "--model", "{model}", "--methods", "saliency", "--pairs", "5", "--detailed-pairs", "3", *KEPT)
 TRAINED = ("train-reranker", "{rows.jsonl}", "--from", "{model}", "--epochs", "0.1", "--resume")
 LINES = {
     "rank": ("rank", *TEXTS, "--model", "{model}"),

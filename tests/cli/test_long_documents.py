@@ -96,7 +96,7 @@ def test_evaluate_leaves_out_measures_that_pairs_without_candidates_cannot_have(
     assert main([*command, "--records", records, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     means = {name for row in found["rows"] for name in row["means"]}
-    ranked = {"places_lost", "ndcg_lost"}
+    ranked = {"ranks_lost", "ndcg_lost"}
     assert ranked & set(found["measures"]) == ranked & means == (ranked if candidates else set())
     assert set(found["measures"]) == means | {"behind"}
     assert main([*command, "--records", records, "--resume", "--markdown"]) == 0

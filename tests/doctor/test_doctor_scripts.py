@@ -15,8 +15,8 @@ from paths import TESTS
 from under_the_doctor import ENGINES, engine_called, run
 
 from backlight.adapters.torch_engine import torch_engine
+from backlight.lens.doctor.doctor_block import DoctorBlock
 from backlight.lens.doctor.step_limit import StepLimit, StepsReachedError
-from backlight.lens.doctor.visit import Visit
 from backlight.lens.finding import NOTE, Finding
 
 SCRIPTS = TESTS / "doctor_scripts"
@@ -84,8 +84,8 @@ def named(path: Path) -> str:
     return f"{path.parent.name}-{path.stem}"
 
 
-def told(visit: Visit) -> list[Finding]:
-    return [one for one in visit.session.findings if one.level != NOTE]
+def told(block: DoctorBlock) -> list[Finding]:
+    return [one for one in block.session.findings if one.level != NOTE]
 
 
 def lines_of(found: list[Finding]) -> set[int]:
@@ -102,14 +102,14 @@ class UntilFound(StepLimit):
         here: the lines that a diagnosis may point to.
     """
 
-    visit: Visit
+    block: DoctorBlock
 
     def __init__(self, rule: str | None, here: set[int]):
         super().__init__(1)
         self.rule, self.here = rule, here
 
     def stepped(self, *event) -> None:
-        found = told(self.visit)
+        found = told(self.block)
         if self.rule in [one.rule for one in found] and lines_of(found) & self.here:
             raise StepsReachedError
 
@@ -121,11 +121,11 @@ def test_a_mistake_is_found_at_its_line(path: Path, monkeypatch):
     source = path.read_text(encoding="utf-8")
     here = {number for number, line in enumerate(source.splitlines(), 1) if "# here" in line}
     limit = UntilFound(RULES.get(path.stem), here)
-    limit.visit = visit = Visit(engines=[torch_engine()], limit=limit)
+    limit.block = block = DoctorBlock(engines=[torch_engine()], limit=limit)
     with contextlib.suppress(Exception, StepsReachedError):
-        run(source, "torch", visit)
-    assert [watch.failed for watch in visit.session.watches if watch.failed] == []
-    found = told(visit)
+        run(source, "torch", block)
+    assert [watch.failed for watch in block.session.watches if watch.failed] == []
+    found = told(block)
     assert bool(found) == (path.stem not in MISSED)
     if found:
         assert RULES[path.stem] in [one.rule for one in found]
@@ -140,10 +140,10 @@ def test_what_is_right_ends_in_no_finding(path: Path, engine: str, monkeypatch):
     if engine == "backlight" and path.stem in NOT_ON_BACKLIGHT:
         pytest.skip("it uses what backlight does not have")
     limit = StepLimit(STEPS) if engine == "backlight" else None
-    visit = Visit(engines=[engine_called(engine)], limit=limit)
+    block = DoctorBlock(engines=[engine_called(engine)], limit=limit)
     with contextlib.suppress(StepsReachedError):
-        run(path.read_text(encoding="utf-8"), engine, visit, name=str(path))
-    assert visit.session.findings == []
+        run(path.read_text(encoding="utf-8"), engine, block, name=str(path))
+    assert block.session.findings == []
 
 
 def test_each_script_is_described_and_has_its_correction():

@@ -130,7 +130,7 @@ def test_a_script_that_is_no_python_ends_with_its_syntax_error_and_2(script, ext
     assert main(["doctor", script("def f(:\n    pass\n"), "--engine", "backlight", *extra]) == 2
     out, err = capsys.readouterr()
     assert "SyntaxError: invalid syntax" in err and "Traceback" not in err
-    assert out.startswith('{"findings": [], "looked_at": {"steps": 0') if extra else out == ""
+    assert out.startswith('{"findings": [], "coverage": {"steps": 0') if extra else out == ""
 
 
 @pytest.mark.parametrize(

@@ -54,5 +54,5 @@ def test_steps_without_gradients_are_counted_in_words_that_fit(engine: str):
     (found,) = [one for one in findings_of(program, engine) if one.slug == "step-without-gradients"]
     assert (
         found.evidence[1]
-        == "3 backwards had run before the last of them, and left no gradient in model.weight, model.bias."
+        == "3 backwards had run before the last of them, but left no gradient in model.weight, model.bias."
     )

@@ -78,7 +78,7 @@ def test_an_attribute_that_carries_a_state_is_named(engine):
     """
     found = only("BL206", source, engine)
     assert found.corrected == "self.state = h.detach()"
-    assert "net.state carries its graph from one iteration to the next" in found.evidence
+    assert "net.state keeps its graph from one iteration to the next" in found.evidence
 
 
 @BOTH
@@ -259,7 +259,7 @@ for _ in range(4):
         ("    (x,) = next(iter(loader))\n    loss = model(x.double().float()).mean()\n    STEP", "Iterate over"),
         (
             "    for (x,) in loader:\n        loss = model(x).mean()\n        STEP\n        break",
-            "Leave out the `break`",
+            "Remove the `break`",
         ),
     ],
 )
@@ -309,7 +309,7 @@ def test_a_recurrent_layer_in_no_optimizer_is_not_said_to_hold_a_plain_list(engi
 @pytest.mark.parametrize(
     ("again", "cure", "corrected"),
     [
-        ("b(x)", "Compute gate inside the loop, in each iteration anew.", None),
+        ("b(x)", "Compute gate inside the loop, in each iteration.", None),
         ("a(x)", "Make gate a constant: gate.detach(), or compute it under torch.no_grad().", "gate = a(x).detach()"),
     ],
 )
@@ -364,7 +364,7 @@ def test_a_graph_that_retain_graph_keeps_over_a_step_is_to_be_detached(engine):
         h.square().sum().backward(retain_graph=True)
         optimizer.step()
     """
-    assert only("BL305", source, engine).cure.startswith("Detach what goes into the next step")
+    assert only("BL305", source, engine).cure.startswith("Detach the tensors that the next step uses")
 
 
 @BOTH

@@ -9,7 +9,7 @@ pytest.importorskip("ray", reason="Ray is not installed here: make test-clusters
 from batch_units import make_case, merged
 
 from backlight.errors import InputError
-from backlight.explain.batch.sharding.engines import do_units, engine_named
+from backlight.explain.batch.sharding.engines import engine_named, run_units
 from soak.engine_kills import play
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # Ray's own
@@ -23,7 +23,7 @@ def case(tmp_path_factory):
 
 def test_units_on_two_actors_are_those_of_one_machine(case, tmp_path):
     out, stands = case.plan(tmp_path / "out"), []
-    assert do_units(engine_named("ray://local:2"), out, watch=stands.append) == 20
+    assert run_units(engine_named("ray://local:2"), out, watch=stands.append) == 20
     assert stands[-1].rows == 200 and stands[-1].bad == len(range(0, 200, 7))
     assert merged(out) == case.whole
 
@@ -34,4 +34,4 @@ def test_workers_killed_ten_times_on_ray_lose_and_double_nothing(case, tmp_path)
 
 def test_a_cluster_that_is_not_there_is_one_line(case, tmp_path):
     with pytest.raises(InputError, match=r"no Ray cluster replies at 127.0.0.1:1: start it with `ray start --head`"):
-        do_units(engine_named("ray://127.0.0.1:1"), case.plan(tmp_path / "out"))
+        run_units(engine_named("ray://127.0.0.1:1"), case.plan(tmp_path / "out"))

@@ -21,7 +21,7 @@ import pyspark
 from batch_units import make_case, merged, wait_until
 
 from backlight.errors import InputError
-from backlight.explain.batch.sharding.engines import do_units, engine_named
+from backlight.explain.batch.sharding.engines import engine_named, run_units
 from soak.engine_kills import play
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # Spark's own
@@ -35,7 +35,7 @@ def case(tmp_path_factory):
 
 def test_units_on_two_cores_are_those_of_one_machine(case, tmp_path):
     out, stands = case.plan(tmp_path / "out"), []
-    assert do_units(engine_named("spark://local:2"), out, watch=stands.append) == 20
+    assert run_units(engine_named("spark://local:2"), out, watch=stands.append) == 20
     assert stands[-1].rows == 200 and stands[-1].bad == len(range(0, 200, 7))
     assert merged(out) == case.whole
 
@@ -79,4 +79,4 @@ def test_python_processes_killed_ten_times_on_spark_lose_and_double_nothing(case
 def test_a_master_that_is_not_there_is_one_line(case, tmp_path):
     for address in ("spark://127.0.0.1:1", "sc://127.0.0.1:1", "spark://nothing"):
         with pytest.raises(InputError, match="no Spark master or Connect server replies at"):
-            do_units(engine_named(address), case.plan(tmp_path / "out"))
+            run_units(engine_named(address), case.plan(tmp_path / "out"))

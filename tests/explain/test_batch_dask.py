@@ -17,7 +17,7 @@ from batch_units import make_case, merged, wait_until
 from backlight.adapters import dask_units
 from backlight.cli.main import main
 from backlight.errors import InputError
-from backlight.explain.batch.sharding.engines import do_units, engine_named
+from backlight.explain.batch.sharding.engines import engine_named, run_units
 from backlight.explain.batch.sharding.packed_parts import units_done
 from backlight.explain.batch.sharding.stores import FolderStore
 from soak.engine_kills import play
@@ -53,7 +53,7 @@ def test_a_job_goes_on_when_dask_does_not(case, tmp_path, monkeypatch, ends):
             else:
                 client.cluster.scale(0)
 
-    assert do_units(engine_named("dask://local:2"), out, watch=end_once) == 20
+    assert run_units(engine_named("dask://local:2"), out, watch=end_once) == 20
     assert ended and merged(out) == case.whole
 
 
@@ -70,7 +70,7 @@ def test_a_result_that_does_not_arrive_is_asked_for_again(case, tmp_path, monkey
 
     monkeypatch.setattr(distributed.Client, "_gather", gather_all_but_the_first)
     out = case.plan(tmp_path / "out")
-    assert do_units(engine_named("dask://local:2"), out) == 20
+    assert run_units(engine_named("dask://local:2"), out) == 20
     assert never and merged(out) == case.whole
 
 
@@ -79,7 +79,7 @@ def test_a_scheduler_of_ones_own_is_used_and_left_running(case, tmp_path, capsys
     with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
         address = cluster.scheduler_address.removeprefix("tcp://")
         stands = []
-        assert do_units(engine_named(f"dask://{address}"), out, range(7), watch=stands.append) == 7
+        assert run_units(engine_named(f"dask://{address}"), out, range(7), watch=stands.append) == 7
         assert units_done(FolderStore(out)) == set(range(7))
         assert [stand.rows for stand in stands] == list(range(0, 80, 10)) and stands[-1].total == 200
         assert stands[-1].bad == len(range(0, 70, 7))
@@ -94,7 +94,7 @@ def test_units_that_every_worker_refuses_are_one_line_with_unit_and_worker(case,
         case.file.write_bytes(content.replace(b"water", b"WATER"))
         said = r"20 of 20 units are not done; .* unit \d+, worker \S+:\d+: lines .* are not as they were planned"
         with pytest.raises(InputError, match=said):
-            do_units(engine_named("dask://local:2"), out)
+            run_units(engine_named("dask://local:2"), out)
     finally:
         case.file.write_bytes(content)
 
@@ -104,7 +104,7 @@ def test_a_scheduler_that_is_not_there_is_one_line(case, tmp_path, monkeypatch):
     with pytest.raises(
         InputError, match=r"no Dask scheduler with a worker replies at 127.0.0.1:1: start `dask scheduler`"
     ):
-        do_units(engine_named("dask://127.0.0.1:1"), case.plan(tmp_path / "out"))
+        run_units(engine_named("dask://127.0.0.1:1"), case.plan(tmp_path / "out"))
 
 
 def test_ctrl_c_leaves_a_job_that_goes_on(case, tmp_path):
@@ -115,5 +115,5 @@ def test_ctrl_c_leaves_a_job_that_goes_on(case, tmp_path):
     running.send_signal(2)
     _, said = running.communicate(timeout=60)
     assert (running.returncode, "stopped; finished units are kept" in said) in ((130, True), (0, False))
-    do_units(engine_named("dask://local:2"), out)
+    run_units(engine_named("dask://local:2"), out)
     assert merged(out) == case.whole

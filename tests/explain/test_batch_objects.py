@@ -16,7 +16,7 @@ from backlight.adapters.object_store import ObjectStore
 from backlight.cli.main import main
 from backlight.errors import InputError
 from backlight.explain.batch import Settings, run_batch
-from backlight.explain.batch.sharding.engines import do_units, engine_named
+from backlight.explain.batch.sharding.engines import engine_named, run_units
 from backlight.explain.batch.sharding.merge import finish_batch
 from backlight.explain.batch.sharding.model_reference import ModelReference
 from backlight.explain.batch.sharding.packed_parts import packed_file
@@ -80,7 +80,7 @@ def test_a_job_in_an_object_store_merges_to_the_job_of_one_machine(case, calm, t
 
 def test_delays_errors_lost_replies_and_repeated_requests_lose_and_double_nothing(case, stormy, tmp_path):
     out = case.plan(f"{stormy.url}/job")
-    assert do_units(engine_named("local:2"), out) == 20
+    assert run_units(engine_named("local:2"), out) == 20
     assert merged(out, tmp_path / "merged") == case.whole
     assert set(stormy.proxy.disturbed) == {"delayed", "failed", "reply lost", "repeated"}
     assert stormy.proxy.requests.total() < 1000

@@ -64,7 +64,7 @@ def test_a_line_of_the_records_that_is_damaged_is_measured_again(place, tmp_path
 
 def arguments(place, *more, methods="saliency,occlusion", pairs=5):
     model = ["--model", str(place / "model"), "--methods", methods]
-    return ["evaluate", str(place / "lists.jsonl"), *model, "--pairs", str(pairs), "--close", "3", *more]
+    return ["evaluate", str(place / "lists.jsonl"), *model, "--pairs", str(pairs), "--detailed-pairs", "3", *more]
 
 
 def rows_of(printed):
@@ -83,12 +83,12 @@ def test_a_study_tells_every_measure_of_every_method(place, tmp_path, capsys):
     assert (found["data"], found["model"], found["plan"]["pairs"]) == ("lists.jsonl", "model", 5)
     names = {column.name for panel in PANELS for column in panel.columns} - {"behind"}
     for row in found["rows"]:
-        promised = names - {"gap"} - (set() if row["signed"] else {"comprehensiveness_by_size"})
+        promised = names - {"gap"} - (set() if row["signed"] else {"comprehensiveness_by_magnitude"})
         assert promised <= set(row["means"]) | {"shortcut"}
         assert row["means"]["comprehensiveness"]["count"] == row["pairs"] == 5
-        assert row["means"]["deletion_area"]["count"] == 3 and row["means"]["naopc"]["count"] == 5
+        assert row["means"]["deletion_auc"]["count"] == 3 and row["means"]["naopc"]["count"] == 5
         assert 0 <= row["means"]["naopc"]["value"] <= 1
-        assert row["means"]["company"]["value"] < 1e-4
+        assert row["means"]["batch_effect"]["value"] < 1e-4
         assert row["curve"][0] == 0 and len(row["curve"]) == 11
     by_label = {row["label"]: row["means"] for row in found["rows"]}
     assert by_label["embedding-magnitude"]["all_random"]["value"] == pytest.approx(1)

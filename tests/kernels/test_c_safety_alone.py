@@ -75,7 +75,12 @@ def parts() -> dict:
     latest.code = None
     classes = {cls.__name__: cls for cls in (Tensor, Node, Output, Storage)}
     markers = {"TensorState": State, "LEAF": object(), "NOT_SAVED": object(), "latest": latest, "recording": recording}
-    functions = {"user_frame": lambda frame: frame, "add_to_grad": None, "say_where": None, "nonfinite_node": None}
+    functions = {
+        "user_frame": lambda frame: frame,
+        "add_to_grad": None,
+        "say_where": None,
+        "nonfinite_node": None,
+    }
     return {**classes, **markers, **functions, "modes": Modes(), "USER_FILES": {__file__}, "prepare": lambda op: op}
 
 

@@ -139,7 +139,7 @@ def same_under_the_lens(program: Callable[[], list[float]]):
 @pytest.mark.parametrize("program", COMPILED, ids=NAMES)
 def test_compiled_code_runs_untouched_and_is_named_as_not_seen(program: Callable[[], list[float]]):
     report = same_under_the_lens(program)
-    assert report.looked_at.compiled and "not seen: the inside of" in report.summary
+    assert report.coverage.compiled and "not seen: the inside of" in report.summary
 
 
 def test_transforms_run_as_alone():
@@ -204,8 +204,8 @@ main()
 """
     found = {one.rule: one for one in findings_of(program, "torch")}
     assert set(found) == {"BL707", "BL805"}
-    assert found["BL707"].title.startswith("unused.weight, unused.bias never took part")
-    assert "inside of the compiled code" in found["BL805"].cause
+    assert found["BL707"].title.startswith("unused.weight, unused.bias never contributed")
+    assert "inside the compiled code" in found["BL805"].cause
 
 
 def test_an_error_inside_leaves_the_lens_watching_and_pytorch_as_it_was():
@@ -218,7 +218,7 @@ def test_an_error_inside_leaves_the_lens_watching_and_pytorch_as_it_was():
         with pytest.raises(Exception, match=r"mat1 and mat2|shape|size"):
             torch.compile(fails, backend="eager")(torch.ones(2, 3))
         torch.ones(1, requires_grad=True).sum().backward()
-    assert report.looked_at.backwards == 1
+    assert report.coverage.backwards == 1
     after = torch.Tensor.backward, dict(vars(torch._dynamo.eval_frame.OptimizedModule)), nn.Module.__setattr__
     assert after == before
 
@@ -249,8 +249,8 @@ main()
         "not seen: why 1 backward failed, since the program caught the error"
     )
     assert str(report) == f"doctor: {report.summary}" and report.summary in report._repr_html_()
-    assert '"looked_at": {"steps": 3, "backwards": 4' in report.to_json()
-    assert '"properties": {"lookedAt": {"steps": 3' in report.to_sarif()
+    assert '"coverage": {"steps": 3, "backwards": 4' in report.to_json()
+    assert '"properties": {"coverage": {"steps": 3' in report.to_sarif()
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -46,11 +46,11 @@ def test_a_wire_runs_through_a_chain_of_links_from_its_start_to_its_end(record):
     for number, wire in enumerate(picture.wires):
         ends = [one for group in picture.groups for one in group.links if number in one.wires]
         after = {one.start: one for one in ends}
-        goes_on = {one.inside_start: one for one in ends if one.inside_start}
+        is_used_later = {one.inside_start: one for one in ends if one.inside_start}
         step, way = after[f"n{wire.start}"], []
         while step is not None:
             way.append(step)
-            step = goes_on[step.end] if step.end[0] == "o" else after.get(step.inside_end)
+            step = is_used_later[step.end] if step.end[0] == "o" else after.get(step.inside_end)
         assert way[-1].end == f"n{wire.end}"
         assert len(way) == len(ends)
 

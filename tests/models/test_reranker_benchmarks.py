@@ -102,7 +102,7 @@ def test_forms_of_a_query():
 
 def test_words_alone_fall_for_echoes_and_stuffing_and_repetition(squad):
     found = traps.measured(squad, squad.asked, lexical)
-    assert found["echo ten times above right"] == 1
+    assert found["query ten times above right"] == 1
     assert found["rise by 10 times, mean"] > 5
     assert found["rise by 100 times, above 0.5"] > 0.5
 
@@ -123,9 +123,9 @@ def test_above_the_threshold_something_is_found_and_below_it_all_is_refused(squa
 
 
 def test_the_figures_of_all_traps_stand_in_one_table():
-    lines = traps.table_of({"squad": {"queries": 40, "echo above right": 0.25}, "tldr": {"queries": 7}})
+    lines = traps.table_of({"squad": {"queries": 40, "query itself above right": 0.25}, "tldr": {"queries": 7}})
     assert lines[0] == "| | squad | tldr |"
-    assert lines[2:] == ["| queries | 40 | 7 |", "| echo above right | 0.250 | – |"]
+    assert lines[2:] == ["| queries | 40 | 7 |", "| query itself above right | 0.250 | – |"]
 
 
 def test_the_benchmark_prints_a_table_and_writes_json(data, tmp_path, monkeypatch, capsys):

@@ -155,9 +155,8 @@ def test_the_third_stage_and_a_cosine_become_a_package(trained, rows, tmp_path):
     before = scores_of(load_ranker(model), asked)
     np.testing.assert_allclose(before, scale * sum(parts) + offset, rtol=1e-4, atol=1e-4)
     measured = tmp_path / "measured.json"
-    measured.write_text(
-        json.dumps({"sections": [SECTION], "collections": [{"collection": "maps", "reliability": [[0.2, 0.3, 7]]}]})
-    )
+    collection = {"collection": "maps", "queries": 6, "reliability": [[0.2, 0.3, 7]]}
+    measured.write_text(json.dumps({"sections": [SECTION], "collections": [collection]}))
     write_package(find_model("builtin"), breadth, out, package, [measured])
     held_out = json.loads((package / "held_out.json").read_text())
     assert held_out == json.loads((find_model("builtin") / "held_out.json").read_text())

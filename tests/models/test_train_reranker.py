@@ -189,7 +189,7 @@ def test_the_stages_of_the_package_hold_out_the_same_articles():
 
 
 def test_rates_rise_then_fall_to_zero():
-    shares = [Optimisation(warm_up=0.1).share(step, 100) for step in range(101)]
+    shares = [Optimisation(warmup_ratio=0.1).share(step, 100) for step in range(101)]
     assert shares[0] == 0.1 and max(shares) == shares[9] == 1 and shares[100] == 0
     assert shares[55] == pytest.approx(0.5)
 

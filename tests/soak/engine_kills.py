@@ -33,7 +33,7 @@ from batch_units import Case, command_of, kill, make_case, merged, processes_bel
 
 from backlight.errors import InputError
 from backlight.explain.batch.running import BatchProgress
-from backlight.explain.batch.sharding.engines import do_units, engine_named
+from backlight.explain.batch.sharding.engines import engine_named, run_units
 from backlight.explain.batch.sharding.packed_parts import head_of, packed_file, units_done
 from backlight.explain.batch.sharding.plan import read_plan
 from backlight.explain.batch.sharding.stores import store_of
@@ -107,7 +107,7 @@ def done_while_killed(engine: str, out: Path | str, killer: Killer) -> int:
     """
     for call in range(1, CALLS + 1):
         try:
-            do_units(engine_named(engine), out, watch=killer.watch)
+            run_units(engine_named(engine), out, watch=killer.watch)
             killer.wait()
             return call
         except InputError as problem:

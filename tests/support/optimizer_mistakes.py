@@ -60,7 +60,7 @@ print(sum(losses) / len(losses))
     Mistake(
         "loss made of the mean of numbers",
         "loss-rebuilt-as-leaf",
-        "Its value left the graph by item()",
+        "Its value was taken out of the graph by item()",
         LOOP
         + """
 for step in range(3):
@@ -125,12 +125,12 @@ for step in range(3):
     model(old(torch.ones(2, 4))[:, [0, 1, 0, 1]]).sum().backward()
     optimizer.step()
 """,
-        cure="make optimizer of the parameters of the model that runs",
+        cure="create optimizer from the parameters of the model that runs",
     ),
     Mistake(
         "optimizer of a model that was copied since",
         "step-without-gradients",
-        "optimizer holds other parameters than those that get gradients",
+        "the parameters in optimizer are not those that get gradients",
         """
 model = nn.Linear(4, 2)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -153,7 +153,7 @@ for step in range(3):
     Mistake(
         "optimizer of what is detached",
         "step-without-gradients",
-        "head.weight, head.bias get gradients and are in no optimizer. What is computed from backbone.weight, "
+        "head.weight, head.bias get gradients and are in no optimizer. The result computed from backbone.weight, "
         "backbone.bias goes through detach()",
         """
 backbone, head = nn.Linear(4, 8), nn.Linear(8, 2)

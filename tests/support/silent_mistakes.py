@@ -43,7 +43,7 @@ MISTAKES = (
     Mistake(
         "zero_grad forgotten",
         "forgotten-zero-grad",
-        "weight.grad still held the gradient of the step before",
+        "weight.grad still held the gradient of the previous step",
         LOOP
         + """
 for step in range(4):
@@ -124,7 +124,7 @@ b.backward()
     Mistake(
         "loss rebuilt from a number",
         "loss-rebuilt-as-leaf",
-        "left the graph by item()",
+        "taken out of the graph by item()",
         LOOP
         + """
 loss = F.mse_loss(model(x), y)
@@ -140,7 +140,7 @@ scale = torch.tensor(F.mse_loss(model(x), y).item(), requires_grad=True)
     Mistake(
         "loss rebuilt from a list",
         "loss-rebuilt-as-leaf",
-        "left the graph by tolist()",
+        "taken out of the graph by tolist()",
         LOOP
         + """
 losses = ((model(x) - y) ** 2).flatten().tolist()
@@ -286,7 +286,7 @@ optimizer.step()
     Mistake(
         "layer whose output NumPy computes on",
         "parameters-cut-off",
-        "what NumPy computes has no history",
+        "results of NumPy have no history",
         """
 first, second = nn.Linear(3, 4), nn.Linear(4, 1)
 optimizer = torch.optim.SGD([*first.parameters(), *second.parameters()], lr=0.1)
@@ -306,7 +306,7 @@ optimizer.step()
     Mistake(
         "layer that never runs",
         "parameters-cut-off",
-        "No op that was seen used them",
+        "No recorded op used them",
         """
 class Model(nn.Module):
     def __init__(self):
@@ -350,7 +350,7 @@ print(hidden.grad)
     Mistake(
         ".data write to a saved tensor",
         "data-write-to-saved",
-        "counts no version",
+        "does not change the version",
         """
 w = torch.tensor(3.0, requires_grad=True)
 h = w * 1
@@ -411,7 +411,7 @@ with torch.no_grad():
     Mistake(
         "bare no_grad",
         "bare-no-grad",
-        "dropped at once",
+        "and discarded",
         """
 torch.no_grad()  # here
 nn.Linear(2, 2)(torch.ones(2))
@@ -430,7 +430,7 @@ torch.set_grad_enabled(True)
     Mistake(
         "bare inference_mode",
         "bare-no-grad",
-        "inference_mode() was made",
+        "inference_mode() was created",
         """
 def evaluate():
     torch.inference_mode()  # here
@@ -574,7 +574,7 @@ other.bias = one.bias
     Mistake(
         "total += loss",
         "total-loss-keeps-graphs",
-        "has added 5 times",
+        "ran 5 times",
         LOOP
         + """
 total = 0
@@ -603,7 +603,7 @@ for step in range(5):
     Mistake(
         "logarithm of 0 in the branch not taken",
         "nan-gradient",
-        "chosen away",
+        "discarded",
         """
 x = torch.tensor([0.0, 1.0], requires_grad=True)
 y = torch.where(x > 0, torch.log(x), x)  # here
@@ -696,7 +696,7 @@ torch.softmax(scores, 0)[0].backward()
     Mistake(
         "cross entropy of probabilities",
         "loss-of-probabilities",
-        "of what softmax returned",
+        "of the output of softmax",
         """
 model = nn.Sequential(nn.Linear(3, 4), nn.Softmax(dim=1))
 F.cross_entropy(model(torch.ones(2, 3)), torch.tensor([0, 1])).backward()  # here
@@ -713,7 +713,7 @@ F.nll_loss(torch.log_softmax(model(torch.ones(2, 3)), 1), torch.tensor([0, 1])).
     Mistake(
         "sigmoid before a loss of logits",
         "loss-of-probabilities",
-        "of what sigmoid returned",
+        "of the output of sigmoid",
         """
 scores = nn.Linear(3, 1)(torch.ones(2, 3))
 F.binary_cross_entropy_with_logits(torch.sigmoid(scores), torch.ones(2, 1)).backward()  # here
@@ -817,7 +817,7 @@ for epoch in range(3):
     Mistake(
         "dead relu",
         "dead-relu",
-        "zeros only in all of its 25 calls",
+        "only zeros in all of its 25 calls",
         """
 body, head = nn.Linear(3, 8), nn.Linear(8, 1)
 with torch.no_grad():

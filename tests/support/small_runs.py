@@ -27,5 +27,5 @@ def small(out, validation=0.0, **changes):
 def seen_in(config, existing="refuse"):
     """Run, and return the run with its records of steps and of evaluations."""
     run, seen = prepare(config, existing), []
-    run.go(seen.append)
+    run.train(seen.append)
     return run, [one for one in seen if "loss" in one], [one for one in seen if "evaluation" in one]

@@ -169,7 +169,7 @@ for step in range(2):
     Mistake(
         "padding_idx on the first word",
         "padding-index-is-token",
-        "stood between other tokens",
+        "was between other tokens",
         """
 table = nn.Embedding(5, 4, padding_idx=0)  # here
 for step in range(4):

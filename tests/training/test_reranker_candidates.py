@@ -41,9 +41,12 @@ def test_a_right_document_and_its_versions_are_left_out_and_counted():
     miner = Miner(TEXTS)
     (found,) = training_candidates([judged()], miner, negatives=2, mined=6, seed=0)
     assert set(found.found) == {2, 3, 4, 5} and found.found[:2] in [(2, 4), (4, 2)]
-    assert (miner.left_out.right, miner.left_out.alike) == (1, 1)
+    assert (miner.left_out.right, miner.left_out.near_duplicates) == (1, 1)
     assert len(found.teacher) == len(found.documents) == len(found.labels) == 5
-    assert Miner(TEXTS, alike=1.0).wrong(judged(), [[1]]) == [] and Miner(TEXTS[:1] + TEXTS[2:]).left_out.alike == 0
+    assert (
+        Miner(TEXTS, near_duplicates=1.0).wrong(judged(), [[1]]) == []
+        and Miner(TEXTS[:1] + TEXTS[2:]).left_out.near_duplicates == 0
+    )
 
 
 def test_none_are_looked_for_where_the_data_names_enough_or_nothing_answers():
@@ -59,7 +62,7 @@ def test_validation_adds_the_best_wrong_documents_up_to_a_number():
 
 def test_a_bi_encoder_finds_the_nearest_by_turns_with_bm25(bert):
     texts = [row["positive"] for row in rows()]
-    miner = Miner(texts, bert, alike=1.0)
+    miner = Miner(texts, bert, near_duplicates=1.0)
     query = Judged("make a leaf", (0,), (1.0,), (np.nan,))
     ((words, cosines),) = miner.rankings([query])
     embeddings = bert.embeddings_of(texts)

@@ -27,7 +27,7 @@ def drawn(seed: int = 0) -> tuple[np.ndarray, list[np.ndarray]]:
 def ours(scores, groups, **parts):
     """Return our loss and its gradient."""
     leaf = backlight.tensor(scores, requires_grad=True)
-    loss = ranking_loss(leaf, groups, LossWeights(**{"listwise": 0.0, "logistic": 0.0, "imitation": 0.0} | parts))
+    loss = ranking_loss(leaf, groups, LossWeights(**{"listwise": 0.0, "logistic": 0.0, "distillation": 0.0} | parts))
     loss.backward()
     return loss.item(), leaf.grad.numpy()
 
@@ -73,7 +73,7 @@ def test_right_and_wrong_documents_count_as_much_in_the_logistic_part():
 
 def test_a_query_that_nothing_answers_has_the_logistic_part_alone():
     scores, _ = drawn()
-    parts = {"listwise": 1.0, "logistic": 1.0, "imitation": 1.0}
+    parts = {"listwise": 1.0, "logistic": 1.0, "distillation": 1.0}
     check(scores[:4], [group((0.0,) * 4)], lambda own, _: 0.5 * F.softplus(own).mean(), **parts)
 
 
@@ -88,7 +88,7 @@ def test_a_teacher_is_followed_over_the_documents_that_it_scored():
         wanted = (torch.tensor(teacher[number])[known] / 0.5).softmax(0).float()
         return 0.7 * F.kl_div(own[known].log_softmax(0), wanted, reduction="sum") / 3
 
-    check(scores, groups, expected, imitation=0.7, temperature=0.5)
+    check(scores, groups, expected, distillation=0.7, temperature=0.5)
 
 
 def test_margins_are_those_of_the_teacher():
@@ -105,13 +105,13 @@ def test_margins_are_those_of_the_teacher():
         gaps = ((own[0] - own[1:]) - (theirs[0] - theirs[1:]) / 2) ** 2
         return gaps[torch.tensor(known)].mean() / 3
 
-    check(scores, groups, expected, imitation=1.0, temperature=2.0, imitation_loss="margin-mse")
+    check(scores, groups, expected, distillation=1.0, temperature=2.0, distillation_loss="margin-mse")
 
 
 def test_a_step_in_parts_has_the_gradient_of_the_whole():
     scores, teacher = drawn()
     groups = [group((1.0,) + (0.0,) * (size - 1), own, size) for size, own in zip(SIZES, teacher)]
-    _, whole = ours(scores, groups, listwise=1.0, logistic=0.3, imitation=0.5)
+    _, whole = ours(scores, groups, listwise=1.0, logistic=0.3, distillation=0.5)
     leaf = backlight.tensor(scores, requires_grad=True)
     for part, own in zip(groups, leaf.split(SIZES)):
         ranking_loss(own, [part], LossWeights(), sum(SIZES)).backward()

@@ -30,7 +30,7 @@ from backlight.training.reranker.rows import Judged
 from backlight.training.reranker.validation import Validation
 from backlight.training.run_folder import RunFolder
 
-FAST = Optimisation(rate=3e-3)
+FAST = Optimisation(learning_rate=3e-3)
 WRONG = ("air", "water", "food")
 PAIRS = [("make a leaf", "the leaf of a"), ("make b water", "the leaf of a")]
 
@@ -57,7 +57,14 @@ def pairs(tmp_path_factory):
 def settings(start):
     """Return settings for the tiny model, which reads 32 tokens."""
     return RerankerSettings(
-        start=str(start), max_length=32, epochs=6, looks=3, queries=8, alike=1.0, validation=0.2, optimisation=FAST
+        start=str(start),
+        max_length=32,
+        epochs=6,
+        evaluations=3,
+        queries=8,
+        near_duplicates=1.0,
+        validation=0.2,
+        optimisation=FAST,
     )
 
 
@@ -109,7 +116,7 @@ def test_the_calibration_is_folded_into_the_last_layer(pairs, settings, tmp_path
         lambda scores, *more: logits.append(scores) or calibrate(scores, *more),
     )
     training = RerankerTraining(pairs, tmp_path / "out", replace(settings, epochs=1))
-    result = training.go()
+    result = training.train()
     platt = result.calibration.platt
     assert platt.scale > 0 and (platt.scale, platt.offset) != (1.0, 0.0)
     after = scores_of(load_ranker(tmp_path / "out"), training.prepared.validation.pairs)
@@ -210,12 +217,12 @@ def test_a_folder_is_not_written_over_and_is_gone_on_with_only_by_the_same(train
 
 
 def test_training_ends_early_and_keeps_the_best(pairs, settings, tmp_path):
-    wild = replace(settings, epochs=60, looks=30, patience=2, optimisation=Optimisation(rate=1.0))
+    wild = replace(settings, epochs=60, evaluations=30, patience=2, optimisation=Optimisation(learning_rate=1.0))
     result = train_reranker(pairs, tmp_path / "out", wild)
-    looks = RunFolder(tmp_path / "out/training").evaluations()
-    assert result.steps < 384 and len(looks) < 30
+    evaluations = RunFolder(tmp_path / "out/training").evaluations()
+    assert result.steps < 384 and len(evaluations) < 30
     assert result.figures["all"].after.value >= result.figures["all"].before.value
-    best = max((one["evaluation"]["ndcg"] for one in looks), default=0)
+    best = max((one["evaluation"]["ndcg"] for one in evaluations), default=0)
     assert result.figures["all"].after.value == pytest.approx(max(best, result.figures["all"].before.value))
 
 
@@ -228,9 +235,9 @@ def test_minutes_set_the_number_of_steps(pairs, settings, tmp_path):
 
 
 def test_a_bi_encoder_gets_a_new_head_and_is_compared_by_its_cosine(pairs, bert, settings, tmp_path):
-    mine = replace(settings, start=str(bert), miner=str(bert), teacher=str(bert), epochs=1)
+    mine = replace(settings, start=str(bert), mining_model=str(bert), teacher=str(bert), epochs=1)
     training = RerankerTraining(pairs, tmp_path / "out", mine)
-    result = training.go()
+    result = training.train()
     validation = training.prepared.validation
     cosine = validation.ndcg(scores_of(load_ranker(bert), validation.pairs))
     assert result.figures["all"].before.value == pytest.approx(cosine.mean())
@@ -264,13 +271,13 @@ def test_domains_are_measured_apart_and_queries_that_nothing_answers_are_only_ca
     ]
     file = write_rows(tmp_path / "pairs.jsonl", named + nothing)
     training = RerankerTraining(file, tmp_path / "out", replace(settings, epochs=1))
-    result = training.go()
+    result = training.train()
     assert list(result.figures) == ["all", "first", "second"]
     assert result.figures["all"].queries == result.figures["first"].queries + result.figures["second"].queries == 13
-    assert result.counts["validation queries"] == 14 and result.counts["queries that nothing answers"] == 8
+    assert result.counts["validation queries"] == 14 and result.counts["unanswerable queries"] == 8
     assert set(result.calibration.after) == {"all", "first", "second"}
-    looks = training.run.evaluations()
-    assert set(looks[0]["evaluation"]) == {"ndcg", "first", "second"}
+    evaluations = training.run.evaluations()
+    assert set(evaluations[0]["evaluation"]) == {"ndcg", "first", "second"}
     card = (tmp_path / "out/README.md").read_text()
     assert "| second | 7 |" in card and "unknown: no source was named" in card
 
@@ -330,7 +337,7 @@ def test_a_run_that_died_while_it_was_prepared_is_begun_anew_by_another(pairs, s
 
 def test_the_command_prints_the_figures(pairs, start, tmp_path, capsys):
     options = ["train-reranker", str(pairs), "--from", str(start), "--max-length", "32", "--epochs", "1", "--quiet"]
-    assert main([*options, "--out", str(tmp_path / "text"), "--validation", "0.3", "--imitation-loss", "kl"]) == 0
+    assert main([*options, "--out", str(tmp_path / "text"), "--validation", "0.3", "--distillation-loss", "kl"]) == 0
     captured = capsys.readouterr()
     assert "nDCG@10 on 19 held-out queries" in captured.out and captured.err == ""
     held_out = write_rows(pairs.parent / "held_out.jsonl", rows("ij"))
@@ -347,9 +354,9 @@ def test_the_command_prints_the_figures(pairs, start, tmp_path, capsys):
     [
         (["--epochs", "0"], "epochs must be above 0, got 0"),
         (["--validation", "0.95"], "validation must be above 0 and at most 0.9, got 0.95"),
-        (["--imitation-loss", "huber"], "imitation_loss must be kl or margin-mse, got huber"),
-        (["--listwise", "0", "--logistic", "0", "--imitation", "0"], "nothing would be learnt"),
-        (["--miner", "{start}"], "miner must be a bi-encoder"),
+        (["--imitation-loss", "huber"], "distillation_loss must be kl or margin-mse, got huber"),
+        (["--listwise-weight", "0", "--logistic", "0", "--distillation-weight", "0"], "nothing would be learnt"),
+        (["--mining-model", "{start}"], "mining_model must be a bi-encoder"),
         (["--from", "nowhere"], "there is no model folder nowhere"),
         (["--queries", "many"], "argument --queries: invalid int value: 'many'"),
     ],
@@ -363,12 +370,12 @@ def test_settings_that_cannot_be_are_one_line(pairs, start, tmp_path, capsys, op
 
 
 def test_a_step_in_parts_is_the_step(pairs, settings, tmp_path):
-    training = RerankerTraining(pairs, tmp_path / "out", replace(settings, loss=LossWeights(imitation=0.0)))
-    training.go()
+    training = RerankerTraining(pairs, tmp_path / "out", replace(settings, loss=LossWeights(distillation=0.0)))
+    training.train()
     groups = training.schedule.groups(0)
     whole = training.stepper.gradients(groups)
     gradients = {name: weight.grad.numpy().copy() for name, weight in training.model.parameters().items()}
-    training.stepper.optimisation = Optimisation(tokens=60)
+    training.stepper.optimisation = Optimisation(tokens_per_pass=60)
     assert len(training.stepper._parts(groups)) > 3
     parts = training.stepper.gradients(groups)
     assert parts == whole | {"loss": pytest.approx(whole["loss"], rel=1e-5)}

@@ -124,7 +124,7 @@ def test_what_can_be_learnt_is_learnt(tmp_path):
         small(tmp_path / "run", epochs=12, model={"sizes": [32]}, data={"name": "synthetic", "samples": 2000})
     )
     seen = []
-    run.go(seen.append)
+    run.train(seen.append)
     found = [one["evaluation"]["accuracy"] for one in seen if "evaluation" in one]
     assert len(found) == 12
     assert found[-1] > 0.95
@@ -133,7 +133,7 @@ def test_what_can_be_learnt_is_learnt(tmp_path):
 def test_equal_seeds_give_equal_weights_and_others_give_others(tmp_path):
     found = []
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
-        prepare(small(tmp_path / name, seed=seed)).go()
+        prepare(small(tmp_path / name, seed=seed)).train()
         found.append(weights_of(tmp_path / name)[1]["1.weight"])
     np.testing.assert_array_equal(found[0], found[1])
     assert not np.array_equal(found[0], found[2])
@@ -144,7 +144,7 @@ def test_each_optimizer_takes_its_options(tmp_path, optimizer):
     run = prepare(small(tmp_path / "run", optimizer={**optimizer, "lr": 0.01, "weight_decay": 0.1}))
     assert type(run.recorder.optimizer).__name__.lower() == optimizer["name"]
     assert run.recorder.optimizer.param_groups[0]["weight_decay"] == 0.1
-    run.go()
+    run.train()
     assert run.recorder.steps == run.steps == 10
 
 
@@ -180,7 +180,7 @@ def test_a_cnn_halves_the_image_at_each_block_and_trains(tmp_path):
     assert [name for name, _ in run.model.named_parameters()][-2:] == ["8.weight", "8.bias"]
     assert run.model[8].in_features == 3 * 7 * 7
     seen = []
-    run.go(seen.append)
+    run.train(seen.append)
     assert all(norm > 0 for norm in seen[0]["gradient_norms"].values())
 
 

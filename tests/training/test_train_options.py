@@ -155,7 +155,7 @@ def test_labels_are_smoothed_in_training_and_not_in_the_evaluation(tmp_path):
     images = run.parts.batches.images  # all of them are one batch; their order says nothing to the loss
     scores, labels = (torch.from_numpy(part.detach().numpy()) for part in (run.model(images.images), images.labels))
     seen = []
-    run.go(seen.append)
+    run.train(seen.append)
     expected = torch.nn.functional.cross_entropy(scores, labels, label_smoothing=0.2).item()
     assert seen[0]["loss"] == pytest.approx(expected, rel=1e-5)
     assert seen[-1]["evaluation"] == evaluate(run.model, run.parts.test)

@@ -82,7 +82,7 @@ def test_onecycle_moves_the_momentum_where_there_is_one(tmp_path):
         optimizer = {"name": name, "lr": LR, **options}
         run = prepare(small(tmp_path / f"{name}{there}", optimizer=optimizer, schedule={"name": "onecycle"}))
         assert run.parts.schedule.cycle_momentum is there
-        run.go()
+        run.train()
 
 
 def test_a_plateau_of_the_validation_loss_lowers_the_rate(tmp_path):
@@ -108,7 +108,7 @@ def test_a_run_with_any_schedule_that_was_interrupted_goes_on_with_the_same_rate
     for stop in (4, 10, 13):
         run = prepare(small(tmp_path / "cut", 0.2, **changes), "resume")
         with pytest.raises(ZeroDivisionError):
-            run.go(lambda record, stop=stop: 1 / (record["step"] != stop))
+            run.train(lambda record, stop=stop: 1 / (record["step"] != stop))
     resumed, _, _ = seen_in(small(tmp_path / "cut", 0.2, **changes), "resume")
     found = [one for one in resumed.recorder.folder.records() if "loss" in one]
     assert [(one["step"], one["loss"], one["lr"]) for one in found] == [

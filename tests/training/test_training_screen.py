@@ -12,7 +12,7 @@ from backlight.training.train import prepare
 
 def records(tmp_path):
     run, seen = prepare(small(tmp_path / "run", epochs=2)), []
-    run.go(seen.append)
+    run.train(seen.append)
     return run, seen
 
 
@@ -40,7 +40,7 @@ def test_the_picture_shows_the_rate_of_a_schedule_and_what_was_held_out(tmp_path
         Console(file=out, width=80).print(picture.draw())
         pictures.append(out.getvalue())
 
-    run.go(show)
+    run.train(show)
     half = pictures[STEPS_AN_EPOCH + 1]  # the first step of the second epoch, after five steps and a validation
     assert "validation" in half
     assert f"{LR / 2:.3g}" in half

@@ -17,8 +17,8 @@ class Doer:
     def __init__(self, task: Callable[[Unit], Outcome]):
         self._task = task
 
-    def do(self, unit: Unit) -> Outcome:
-        """Do a unit."""
+    def compute(self, unit: Unit) -> Outcome:
+        """Compute a unit."""
         return self._task(unit)
 
 
@@ -51,7 +51,7 @@ def run_on_ray(
         def begin(actor) -> None:
             if waiting:
                 unit = waiting.pop()
-                under_way[actor.do.remote(unit)] = actor, unit
+                under_way[actor.compute.remote(unit)] = actor, unit
 
         for actor in islice(actors * AT_ONCE, len(waiting)):
             begin(actor)

@@ -85,7 +85,7 @@ def _result_is_lower(policy: str | None, args: tuple) -> bool:
 
 def _functions_called(name: str) -> list:
     """Return the functions with one of PyTorch's names."""
-    front = importlib.import_module("backlight")  # stands on no floor
+    front = importlib.import_module("backlight")  # the top package is in no layer
     space, _, rest = name.partition("_")
     if space in ("fft", "linalg"):
         return [getattr(module, rest) for module in (fft, linalg) if module.__name__.endswith(space)]

@@ -16,7 +16,14 @@ from backlight.cli.arguments import (
 from backlight.cli.documents import read_documents
 from backlight.cli.main import Parser
 from backlight.cli.outputs import as_json
-from backlight.cli.pages import check_given, say_cut, say_language, say_spelling, say_windows, write_files
+from backlight.cli.pages import (
+    check_given,
+    report_language,
+    report_spelling,
+    report_truncation,
+    report_windows,
+    write_files,
+)
 from backlight.cli.screens.pairs import show_comparison
 from backlight.cli.screens.terminal import progress, screen
 from backlight.errors import InputError
@@ -41,10 +48,10 @@ def compare(argv: Sequence[str]) -> int:
     searched = {"most": given.most, "beam": given.beam, "budget": given.budget, **reading_of(given)}
     with progress(None, "comparing"):
         found = reranker.compare(given.query, a, b, method=method.name, names=(name_a, name_b), **searched, **options)
-    say_language(reranker.name, reranker.other_languages(given.query, documents))
-    say_spelling([made.read_as for *_, made in found.sides])
-    say_windows([(name, made.window) for _, name, _, made in found.sides])
-    say_cut([(name, made.document.truncation, made.window) for _, name, _, made in found.sides])
+    report_language(reranker.name, reranker.other_languages(given.query, documents))
+    report_spelling([made.read_as for *_, made in found.sides])
+    report_windows([(name, made.window) for _, name, _, made in found.sides])
+    report_truncation([(name, made.document.truncation, made.window) for _, name, _, made in found.sides])
     if given.json:
         print(as_json(found))
     else:

@@ -13,12 +13,12 @@ from backlight.cli.programs.program import Notebook, Program, Script
 from backlight.cli.run import engine_requested, run_program
 from backlight.errors import InputError
 from backlight.lens.doctor.corrections.rerun import Rerun
+from backlight.lens.doctor.doctor_block import DoctorBlock
 from backlight.lens.doctor.evidence import counted
 from backlight.lens.doctor.report import Report, ReportLine, parts, plain_line
 from backlight.lens.doctor.rule_index import explain, families
 from backlight.lens.doctor.session import Session
 from backlight.lens.doctor.step_limit import StepLimit
-from backlight.lens.doctor.visit import Visit
 from backlight.lens.finding import NOTE, Finding
 from backlight.report.text import coloured, wants_colour
 
@@ -78,10 +78,10 @@ def _examine(program: Program, given: argparse.Namespace) -> int:
         raise InputError(f"--verify must come with a script, which it corrects in a copy, got {program.name}")
     _report_skipped(program)
     limit = None if given.steps is None else StepLimit(given.steps)
-    visit = Visit(strict=given.strict, notes=given.notes, engines=[engine], annotate=False, limit=limit)
+    block = DoctorBlock(strict=given.strict, notes=given.notes, engines=[engine], annotate=False, limit=limit)
     began = time.monotonic()
-    ended = run_program(program, engine=engine.name, around=visit)
-    report = visit.report or Report(Session())  # none if the script could not even be compiled
+    ended = run_program(program, engine=engine.name, around=block)
+    report = block.report or Report(Session())  # none if the script could not even be compiled
     try:
         with ended.where_it_began():
             if given.verify and ended.code != INTERRUPTED:

@@ -86,7 +86,7 @@ def read_documents(given: Sequence[str], left_out: list[LeftOut] | None = None) 
             found.append((str(path), _read(path)))
         else:
             found += _texts_of([path], problems)
-    _say_left_out(problems, len(found))
+    _report_skipped_files(problems, len(found))
     if left_out is not None:
         left_out += [problem.left_out for problem in problems]
     return found
@@ -100,7 +100,7 @@ def _as_it_is(value: str, number: int) -> str:
     return value
 
 
-def _say_left_out(problems: Sequence[NotText], read: int) -> None:
+def _report_skipped_files(problems: Sequence[NotText], read: int) -> None:
     """Name each file that was left out, and count several. Raises the first problem: no document was read."""
     if problems and not read:
         more = f" (so it is with {len(problems)} files, and there is no other)" if len(problems) > 1 else ""

@@ -53,8 +53,9 @@ from backlight.models.scorer import Scorer
 from backlight.web.evaluation import page
 
 SEVERAL = {"integrated-gradients": [{"baseline": name} for name in BASELINES]}  # what `all` means of a method
+SCHEMA = 2  # of the data of --json: raised when a field changes its name or its meaning
 FIGURES = ("signs", "query_signs", "top", "order")  # of a row of the quick check
-PLANNED = ("pairs", "budget", "close", "seed")  # the plan's settings that the command line gives
+PLANNED = ("pairs", "budget", "detailed", "seed")  # the plan's settings that the command line gives
 
 
 def evaluate(argv: Sequence[str]) -> int:
@@ -71,13 +72,13 @@ def evaluate(argv: Sequence[str]) -> int:
     plan = Plan(**{name: getattr(given, name) for name in PLANNED})
     ranker = reranker_of(given).scorer
     titles = held_out(given.model)
-    listed = read_questions(given.data, titles=titles, left_out=say_left_out)
+    listed = read_questions(given.data, titles=titles, left_out=report_skipped_rows)
     questions = choose(listed, ranker.rank_scores, plan.pairs + TAUGHT, plan.seed)
     links = shuffled(read_links(given.links), plan.seed) if given.links else []
     description = about(given.data, ranker, questions, plan, variants, titles)
     description |= {"linked": given.links and given.links.name}
     cut = cut_documents(ranker, [(one.text, text) for one in questions for text in (one.document, *one.rivals)])
-    say_cut(cut)
+    report_truncation(cut)
     records = Records(given.records or Path(f"{given.data.stem}.faithfulness.jsonl"), description, resume=given.resume)
     study = Study(ranker, questions, variants, plan, records, links)
     with contextlib.closing(records):
@@ -92,7 +93,7 @@ def _evaluate_quickly(given: argparse.Namespace) -> int:
             raise InputError(f"--{name} cannot be combined with --quick or --save")
     data, model = data_and_model(given.data, given.model)
     given.model = model
-    listed = sample() if data is None else read_questions(data, titles=held_out(model), left_out=say_left_out)
+    listed = sample() if data is None else read_questions(data, titles=held_out(model), left_out=report_skipped_rows)
     variants = None if given.methods == "all" else variants_of(given.methods)
     return _check_quickly(given, "backlight's sample" if data is None else data.name, listed, variants)
 
@@ -162,11 +163,14 @@ def _parser() -> Parser:
         help=f"passes through the model for each method (default {Plan.budget}); a costly one explains fewer pairs",
     )
     parser.add_argument(
-        "--close",
+        "--detailed-pairs",
+        dest="detailed",
         type=positive,
-        default=Plan.close,
-        help=f"pairs for the more expensive measures (default {Plan.close})",
+        default=Plan.detailed,
+        metavar="N",
+        help=f"pairs for the more expensive measures (default {Plan.detailed})",
     )
+    parser.add_argument("--close", dest="detailed", type=positive, default=argparse.SUPPRESS, help=argparse.SUPPRESS)
     parser.add_argument(
         "--links", type=Path, metavar="FILE", help="also compare interactions with the links of a file in QED's format"
     )
@@ -227,12 +231,12 @@ def about(
     }
 
 
-def say_left_out(bad: Sequence[BadRow]) -> None:
+def report_skipped_rows(bad: Sequence[BadRow]) -> None:
     """Say on standard error how many rows of the data cannot be used, and why the first cannot."""
     notice(f"{count_of(len(bad), 'row')} could not be used; the first, line {bad[0].line}: {bad[0].reason}")
 
 
-def say_cut(cut: CutDocuments) -> None:
+def report_truncation(cut: CutDocuments) -> None:
     """Say on standard error how many documents the model does not read to their end."""
     if cut.cut:
         notice(
@@ -261,7 +265,7 @@ def _data(rows: Sequence[Row], links: Sequence[LinkRow], description: dict, cut:
     """Return the tables as data (docs/faithfulness.md describes it), with the measures that these pairs allow."""
     measures = {column.name: column.meaning for _, columns, _ in tables_of(rows, links) for column in columns}
     tables = {name: [dataclasses.asdict(row) for row in some] for name, some in (("rows", rows), ("links", links))}
-    return {**description, "cut": dataclasses.asdict(cut), "measures": measures, **tables}
+    return {"schema": SCHEMA, **description, "cut": dataclasses.asdict(cut), "measures": measures, **tables}
 
 
 def _check_quickly(
@@ -277,7 +281,7 @@ def _check_quickly(
     ranker = reranker_of(given).scorer
     questions = shuffled(listed, given.seed)[: given.pairs or PAIRS]
     cut = cut_documents(ranker, [(one.query, text) for one in questions for text in one.candidates])
-    say_cut(cut)
+    report_truncation(cut)
     variants = cheap_variants(ranker, questions) if variants is None else variants
     check = QuickCheck(ranker, questions, variants, given.seconds or SECONDS, given.seed)
     stopped = not _run_check(check)

@@ -26,11 +26,11 @@ from backlight.cli.pages import (
     check_given,
     explained_again,
     page_data_of,
-    say_language,
-    say_query_cut,
-    say_spelling,
-    say_unanswered,
-    say_windows,
+    report_language,
+    report_query_truncation,
+    report_spelling,
+    report_unanswered,
+    report_windows,
     typo_data,
     typo_of,
     views_of,
@@ -78,11 +78,11 @@ def explain(argv: Sequence[str]) -> int:
         else:
             notice("interrupted: the ranking follows, without explanations (Ctrl-C again to skip it)")
             rankings.append(ranked(explain=0))
-    say_language(rankings[0].model, rankings[0].other_languages)
-    say_spelling([one.read_as for one in rankings[0].documents])
-    say_unanswered(rankings[0])
-    say_query_cut(rankings[0])
-    say_windows([(one.name, one.window) for one in rankings[0].documents])
+    report_language(rankings[0].model, rankings[0].other_languages)
+    report_spelling([one.read_as for one in rankings[0].documents])
+    report_unanswered(rankings[0])
+    report_query_truncation(rankings[0])
+    report_windows([(one.name, one.window) for one in rankings[0].documents])
     if given.json:
         print(as_json(_data(rankings, typo, left_out)))
     else:

@@ -7,7 +7,14 @@ from backlight.cli.arguments import add_method, add_model, add_outputs, add_wind
 from backlight.cli.documents import read_documents
 from backlight.cli.main import Parser
 from backlight.cli.outputs import as_json
-from backlight.cli.pages import check_given, say_cut, say_language, say_spelling, say_windows, write_files
+from backlight.cli.pages import (
+    check_given,
+    report_language,
+    report_spelling,
+    report_truncation,
+    report_windows,
+    write_files,
+)
 from backlight.cli.screens.pairs import show_matrix
 from backlight.cli.screens.terminal import progress, screen
 from backlight.errors import InputError, unknown
@@ -33,10 +40,10 @@ def matrix(argv: Sequence[str]) -> int:
     reranker = reranker_of(given)
     with progress(None, "reading pairs of words"):
         found = reranker.matrix(given.query, text, method=given.method, **reading_of(given), **options)
-    say_language(reranker.name, reranker.other_languages(given.query, documents))
-    say_spelling([found.read_as])
-    say_windows([(name, found.window)])
-    say_cut([(name, found.truncation, found.window)])
+    report_language(reranker.name, reranker.other_languages(given.query, documents))
+    report_spelling([found.read_as])
+    report_windows([(name, found.window)])
+    report_truncation([(name, found.truncation, found.window)])
     if given.json:
         print(as_json(found))
     else:

@@ -128,14 +128,14 @@ def page_data_of(
     return PageData(rankings, matrices, attention, layers, comparisons, typo, [asdict(one) for one in left_out])
 
 
-def say_language(model: str, found: Sequence[OtherLanguage]) -> None:
+def report_language(model: str, found: Sequence[OtherLanguage]) -> None:
     """Say on standard error which texts look to be in a language that the model does not read."""
     line = language_line(model, found)
     if line is not None:
         notice(line)
 
 
-def say_spelling(found: Sequence[Sequence[Misspelling]]) -> None:
+def report_spelling(found: Sequence[Sequence[Misspelling]]) -> None:
     """Say on standard error which words of the query are read as others.
 
     Args:
@@ -146,14 +146,14 @@ def say_spelling(found: Sequence[Sequence[Misspelling]]) -> None:
         notice(f"in the query {line}; --no-read-typos reads it as it is written")
 
 
-def say_unanswered(ranking: Ranking) -> None:
+def report_unanswered(ranking: Ranking) -> None:
     """Say on standard error if no document reaches the model's threshold."""
     line = unanswered_line(ranking)
     if line is not None:
         notice(line)
 
 
-def say_windows(documents: Sequence[tuple[str, Window | None]]) -> None:
+def report_windows(documents: Sequence[tuple[str, Window | None]]) -> None:
     """Say on standard error of which documents not all windows were scored.
 
     Args:
@@ -164,12 +164,12 @@ def say_windows(documents: Sequence[tuple[str, Window | None]]) -> None:
         notice(f"{line}; --max-windows 0 scores all")
 
 
-def say_query_cut(ranking: Ranking) -> None:
+def report_query_truncation(ranking: Ranking) -> None:
     """Say on standard error how much of the query the model did not read."""
-    say_cut([("the query", ranking.query_truncation, None)])
+    report_truncation([("the query", ranking.query_truncation, None)])
 
 
-def say_cut(texts: Sequence[tuple[str, Truncation | None, Window | None]]) -> None:
+def report_truncation(texts: Sequence[tuple[str, Truncation | None, Window | None]]) -> None:
     """Say on standard error which texts were cut at the end of what the model reads, and where.
 
     Args:

@@ -24,11 +24,11 @@ from backlight.cli.outputs import json_of
 from backlight.cli.pages import (
     check_given,
     page_data_of,
-    say_language,
-    say_query_cut,
-    say_spelling,
-    say_unanswered,
-    say_windows,
+    report_language,
+    report_query_truncation,
+    report_spelling,
+    report_unanswered,
+    report_windows,
     typo_data,
     typo_of,
     write_files,
@@ -68,11 +68,11 @@ def rank(argv: Sequence[str]) -> int:
             **options,
         )
         typo = None if given.no_check else typo_of(reranker, ranking)
-    say_language(ranking.model, ranking.other_languages)
-    say_spelling([one.read_as for one in ranking.documents])
-    say_unanswered(ranking)
-    say_query_cut(ranking)
-    say_windows([(one.name, one.window) for one in ranking.documents])
+    report_language(ranking.model, ranking.other_languages)
+    report_spelling([one.read_as for one in ranking.documents])
+    report_unanswered(ranking)
+    report_query_truncation(ranking)
+    report_windows([(one.name, one.window) for one in ranking.documents])
     if given.json:
         print(as_json(ranking, typo, left_out))
     else:

@@ -51,7 +51,7 @@ def _show(record: Record, given: argparse.Namespace, name: str) -> None:
         print(_chosen(replay, given.backward).to_json())
     elif sys.stdin.isatty() and sys.stdout.isatty():
         screen = importlib.import_module("backlight.cli.screens.replay")
-        screen.walk(screen.ReplayScreen(replay, record.nodes, _begin_of(replay, given.backward)))
+        screen.step_through(screen.ReplayScreen(replay, record.nodes, _begin_of(replay, given.backward)))
     else:
         print(_chosen(replay, given.backward).text())
 

@@ -55,7 +55,7 @@ def _shown(run: Run, given: Namespace) -> int:
     """Train, with a live display."""
     try:
         with screen_for(run, sys.stdout) as seen:
-            run.go(seen)
+            run.train(seen)
     except KeyboardInterrupt:
         print(f"Stopped after step {run.recorder.steps:,}; resume with: {_resume_command(given)}")
         return INTERRUPTED
@@ -66,7 +66,7 @@ def _shown(run: Run, given: Namespace) -> int:
 def _unseen(run: Run) -> int:
     """Train in a process of a rank above 0, without a display."""
     with suppress(KeyboardInterrupt):
-        run.go()
+        run.train()
     return 0
 
 

@@ -1,7 +1,7 @@
 """`backlight train-reranker`: train a reranker on your own pairs of query and document."""
 
 import shlex
-from argparse import ArgumentParser, Namespace
+from argparse import SUPPRESS, ArgumentParser, Namespace
 from collections.abc import Sequence
 from dataclasses import MISSING, fields
 from pathlib import Path
@@ -18,31 +18,51 @@ GROUPS: dict[type, str] = {RerankerSettings: "data and steps", LossWeights: "los
 HELP = {  # the settings that are options: their metavar and help
     "seed": ("N", "seed of the split, the sampled documents and the order"),
     "validation": ("SHARE_OR_FILE", "share of the queries to hold out for validation, or a file with these queries"),
-    "looked_at": ("N", "validation queries to rank during training; all are ranked at the end"),
+    "eval_queries": ("N", "validation queries to rank during training; all are ranked at the end"),
     "candidates": ("N", "documents to rank for each validation query"),
-    "miner": ("MODEL", "a bi-encoder to mine hard negatives by cosine, in addition to BM25"),
-    "mined": ("N", "hard negatives to mine for a query that has fewer than --negatives"),
-    "alike": ("SHARE", "use no document as a negative that has this share of its words in common with a positive"),
+    "mining_model": ("MODEL", "a bi-encoder to mine hard negatives by cosine, in addition to BM25"),
+    "hard_negatives": ("N", "hard negatives to mine for a query that has fewer than --negatives"),
+    "near_duplicates": (
+        "SHARE",
+        "do not use a document as a negative if it shares this part of its words with a positive",
+    ),
     "teacher": ("MODEL", "a cross- or bi-encoder to distil, in place of the teacher's scores in the data"),
     "epochs": ("N", "passes over the queries, at most"),
     "minutes": ("M", "approximate limit on the whole run; the number of steps is reduced to fit"),
     "queries": ("N", "queries in each step"),
     "negatives": ("N", "negatives for each positive"),
     "max_length": ("N", "truncate pairs to N tokens"),
-    "looks": ("N", "validations during training"),
+    "evaluations": ("N", "validations during training"),
     "patience": ("N", "stop after N validations without improvement"),
     "checkpoint_minutes": ("M", "minutes between checkpoints"),
     "listwise": ("W", "weight of the softmax cross-entropy over a query's documents"),
     "logistic": ("W", "weight of the pointwise logistic loss"),
-    "imitation": ("W", "weight of the distillation loss"),
-    "imitation_loss": ("kl|margin-mse", "the distillation loss"),
+    "distillation": ("W", "weight of the distillation loss"),
+    "distillation_loss": ("kl|margin-mse", "the distillation loss"),
     "temperature": ("T", "temperature of the teacher's scores; by default 1, or 0.05 for the cosines of --teacher"),
-    "rate": ("R", "peak learning rate"),
-    "head_rate": ("R", "peak learning rate of the head; by default --rate, or 0.001 for a new head"),
-    "warm_up": ("SHARE", "share of the steps used for warm-up"),
+    "learning_rate": ("R", "peak learning rate"),
+    "head_learning_rate": ("R", "peak learning rate of the head; by default --learning-rate, or 0.001 for a new head"),
+    "warmup_ratio": ("SHARE", "share of the steps used for warm-up"),
     "weight_decay": ("D", "weight decay of matrices"),
-    "clip": ("NORM", "clip the gradient to this norm"),
-    "tokens": ("N", "tokens in one forward pass; larger steps are split"),
+    "max_grad_norm": ("NORM", "clip the gradient to this norm"),
+    "tokens_per_pass": ("N", "tokens in one forward pass; larger steps are split"),
+}
+OPTIONS = {"listwise": "listwise-weight", "logistic": "logistic-weight", "distillation": "distillation-weight"}
+OLD_OPTIONS = {  # names of 0.1.0, still accepted
+    "eval_queries": "looked-at",
+    "evaluations": "looks",
+    "mining_model": "miner",
+    "hard_negatives": "mined",
+    "near_duplicates": "alike",
+    "listwise": "listwise",
+    "logistic": "logistic",
+    "distillation": "imitation",
+    "distillation_loss": "imitation-loss",
+    "learning_rate": "rate",
+    "head_learning_rate": "head-rate",
+    "warmup_ratio": "warm-up",
+    "max_grad_norm": "clip",
+    "tokens_per_pass": "tokens",
 }
 
 
@@ -110,8 +130,11 @@ def _add_settings(parser: ArgumentParser, kind: type) -> None:
             metavar, words = HELP[one.name]
             read = str if one.name == "validation" else _kind_of(one.type)
             shown = "" if one.default is None else f"; by default {one.default}"
-            name = "--" + one.name.replace("_", "-")
-            parser.add_argument(name, dest=one.name, type=read, metavar=metavar, help=words + shown)
+            name = OPTIONS.get(one.name, one.name.replace("_", "-"))
+            parser.add_argument(f"--{name}", dest=one.name, type=read, metavar=metavar, help=words + shown)
+            if one.name in OLD_OPTIONS:
+                old = f"--{OLD_OPTIONS[one.name]}"
+                parser.add_argument(old, dest=one.name, type=read, default=SUPPRESS, help=SUPPRESS)
 
 
 def _kind_of(annotation: object) -> type:
@@ -145,8 +168,8 @@ def text_of(result: Result) -> str:
     lines = [
         f"{counts['training queries']:,} queries, {result.steps:,} steps, {result.minutes:.1f} minutes; "
         f"the best weights are those after step {result.best_step:,}",
-        f"not used as negatives: {counts['left out as right for the query']:,} positives, "
-        f"{counts['left out as versions of a right one']:,} near-duplicates of a positive",
+        f"not used as negatives: {counts['positives not used as negatives']:,} positives, "
+        f"{counts['near-duplicates not used as negatives']:,} near-duplicates of a positive",
         "",
         f"nDCG@10 on {counts['validation queries']:,} held-out queries (95 % intervals):",
         *figure_lines(result.figures),

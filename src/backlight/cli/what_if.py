@@ -7,7 +7,7 @@ from backlight.cli.arguments import add_model, add_windows, reading_of, reranker
 from backlight.cli.documents import check_query, check_unicode, read_documents
 from backlight.cli.main import Parser
 from backlight.cli.outputs import as_json
-from backlight.cli.pages import say_cut, say_language, say_spelling, say_windows
+from backlight.cli.pages import report_language, report_spelling, report_truncation, report_windows
 from backlight.cli.screens.pairs import show_what_if
 from backlight.cli.screens.terminal import progress, screen
 from backlight.errors import InputError
@@ -28,11 +28,11 @@ def what_if(argv: Sequence[str]) -> int:
     with progress(None, "scoring"):
         reranker = reranker_of(given)
         found = reranker.what_if(given.query, documents[0][1], given.edits, candidates=rivals, **reading_of(given))
-    say_language(reranker.name, reranker.other_languages(given.query, documents))
-    say_spelling([version.read_as for version in found.versions])
+    report_language(reranker.name, reranker.other_languages(given.query, documents))
+    report_spelling([version.read_as for version in found.versions])
     name, before = documents[0][0], found.before
-    say_windows([(name, before.window)])
-    say_cut([(name, before.truncation, before.window)])
+    report_windows([(name, before.window)])
+    report_truncation([(name, before.truncation, before.window)])
     if given.json:
         print(as_json(found))
     else:

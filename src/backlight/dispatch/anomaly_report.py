@@ -32,12 +32,12 @@ index_fill relu threshold nan_to_num gather
 """
 CHOOSING = frozenset(_CHOOSING.split())
 HANDED = Cause(
-    "it was given to backward(), a hook made it, or infinite gradients of opposite sign were added up",
-    "look at the hooks between here and the loss, and at what backward() was given",
+    "it was passed to backward(), a hook made it, or infinite gradients of opposite sign were added",
+    "check the hooks between here and the loss, and the argument of backward()",
 )
 OWN_FORMULA = Cause(
-    "the backward of this autograd.Function computed it of finite numbers",
-    "look in its formula for a division by 0, a logarithm or a root of 0, or 0 · inf, and for values that ctx keeps as "
+    "the backward of this autograd.Function computed it from finite numbers",
+    "check its formula for a division by 0, a logarithm or a root of 0, or 0 · inf, and for values that ctx keeps as "
     "attributes",
 )
 NAMES = {NAN: "nan", INFINITE: "inf"}
@@ -247,24 +247,24 @@ def _why(node, arrived, returned, nonfinite_before, inside, path, first_infinite
         read, out = _inputs_and_result(first)
         nan = any(nonfinite_kinds(data) & NAN for _, data, _ in saved_by(first))
         return cause_of(op_name(first), read, "nan" if nan else "inf", out=out), (
-            f"What the forward kept was already not finite: {' and '.join(inside)}; of the nodes that keep such, "
-            f"{node_text(first)} came first. detect_anomaly(forward=True) stops at the op that makes it"
+            f"A saved tensor was already not finite: {' and '.join(inside)}; the first node that saved one is "
+            f"{node_text(first)}. detect_anomaly(forward=True) stops at the op that makes it"
         )
     if nonfinite_before and first_infinite is not None:
         read, out = _inputs_and_result(first_infinite)
         return cause_of(op_name(first_infinite), read, "derivative", out=out), (
-            f"The gradient that arrived was already not finite: {node_text(first_infinite)} was the first to make it so"
+            f"The incoming gradient was already not finite: {node_text(first_infinite)} made the first such gradient"
         )
     if nonfinite_before:
-        return HANDED, "The gradient that arrived was already not finite, and no node had returned that"
-    made_here = "The gradient that arrived and what the node saved are finite: it was made here"
+        return HANDED, "The incoming gradient was already not finite, but no node had returned it"
+    made_here = "The incoming gradient and the saved tensors are finite: this node made it"
     chooser = _discarding_node(arrived, returned, path)
     if chooser is None and hasattr(node, "ctx"):
         return OWN_FORMULA, made_here
     read, out = _inputs_and_result(node)
     cause = cause_of(op_name(node), read, "derivative", chooser is not None, out)
     if chooser is not None:
-        cause = cause._replace(seen=f"{node_text(chooser)} chose the value away.")
+        cause = cause._replace(seen=f"{node_text(chooser)} discarded the value.")
     return cause, made_here
 
 
@@ -327,11 +327,11 @@ def _raise_of_op(op, inputs: dict, given: dict, odd: list[str], parts: list, num
     line = line_at(frame.f_code, frame.f_lasti)
     sources = [one for name, one in given.items() if name in odd] or list(given.values())
     path = path_from(next((node_and_number(one._edge)[0] for one in sources if one._edge is not None), None))
-    story = f"It was made here: {' and '.join(given) or 'nothing'} {'is' if len(given) == 1 else 'are'} finite"
+    story = f"This op made it: {' and '.join(given) or 'nothing'} {'is' if len(given) == 1 else 'are'} finite"
     if odd:
         nan = any(nonfinite_kinds(given[name]._data) & NAN for name in odd)
-        story = f"{' and '.join(odd)} held {'nan' if nan else 'inf'} already" + (
-            ": given to the program, or made where nothing was looked at" if nan else ""
+        story = f"{' and '.join(odd)} already contained {'nan' if nan else 'inf'}" + (
+            ": from the program's data, or from code that was not checked" if nan else ""
         )
     facts = {
         "phase": "forward",

@@ -157,12 +157,12 @@ HAZARDS = (
         when(
             "norm linalg_vector_norm vector_norm renorm", DERIVATIVE, Condition("the length is", lambda out: out == 0)
         ),
-        "the length of a zero vector has no slope: it is 0 / 0 there",
+        "the norm of a zero vector has no derivative: it is 0 / 0 there",
         "use torch.sqrt((x ** 2).sum() + 1e-12), or the squared length",
     ),
     Hazard(
         when("cdist pairwise_distance dist", DERIVATIVE, Condition("the distance is", lambda out: out == 0)),
-        "the distance of equal points has no slope",
+        "the distance of equal points has no derivative",
         "add a small number, or use squared distances",
     ),
     Hazard(
@@ -178,7 +178,7 @@ HAZARDS = (
     ),
     Hazard(
         when("acos asin arccos arcsin", VALUE, Condition("arccos or arcsin of", lambda x: np.abs(x) > 1)),
-        "arccos and arcsin are NaN outside of [-1, 1]",
+        "arccos and arcsin are NaN outside [-1, 1]",
         "clamp the input to [-1 + 1e-6, 1 - 1e-6]",
     ),
     Hazard(
@@ -208,7 +208,7 @@ HAZARDS = (
             Condition("both arguments are", lambda x, y: (x == 0) & (y == 0)),
             Condition("the result is", lambda out: out == 0),
         ),
-        "at (0, 0) it has no slope: 0 / 0",
+        "at (0, 0) it has no derivative: 0 / 0",
         "keep the two arguments from being 0 at once",
     ),
     Hazard(
@@ -223,15 +223,15 @@ HAZARDS = (
     ),
     Hazard(
         when("std var std_mean var_mean", VALUE),
-        "a standard deviation or variance divides by the number of values less the "
-        "correction (1 by default), and the correction is not smaller than that number",
-        "use correction=0 (unbiased=False), or take it over more values",
+        "a standard deviation or variance divides by the number of values minus the correction (1 by default), and "
+        "the correction is not smaller than that number",
+        "use correction=0 (unbiased=False), or use more values",
     ),
     Hazard(when(SOFTMAXES, VALUE, Condition("a score is", lambda x: np.isneginf(x))), MASKED, UNMASKED),
     Hazard(
         when(SOFTMAXES, VALUE, Condition("a score is", lambda x: np.isposinf(x))),
         "a score is infinite: inf - inf",
-        "look at the scores: a division by 0, or an overflow",
+        "check the scores for a division by 0 or an overflow",
     ),
     Hazard(when(SOFTMAXES, DERIVATIVE, Condition("its result is", lambda out: ~np.isfinite(out))), MASKED, UNMASKED),
     Hazard(when(SOFTMAXES, ""), MASKED, UNMASKED),
@@ -242,8 +242,8 @@ HAZARDS = (
     ),
     Hazard(
         when("mean nanmean", VALUE, Condition("", lambda x: np.ones((), bool) & (x.size == 0))),
-        "the mean of no numbers at all",
-        "look whether the selection is empty before taking its mean",
+        "the mean of an empty tensor",
+        "check whether the selection is empty before taking its mean",
     ),
     Hazard(
         when(
@@ -264,7 +264,7 @@ HAZARDS = (
         when("linalg_eigh linalg_svd svd", DERIVATIVE),
         "two eigenvalues or singular values are equal, or a singular value is 0: the derivatives of their vectors "
         "divide by such differences",
-        "use the values alone (eigvalsh, svdvals), whose derivatives are finite, or move the matrix a little",
+        "use only the values (eigvalsh, svdvals), whose derivatives are finite, or perturb the matrix slightly",
     ),
 )
 
@@ -281,14 +281,16 @@ class Cause(NamedTuple):
 
 
 WHERE = Cause(
-    "where() chooses the value away, not its derivative: the slope of the branch not taken is infinite, and 0 · inf "
+    "where() discards the value, but not its derivative: the slope of the branch not taken is infinite, and 0 · inf "
     "is NaN",
     "make the input safe before the op: safe = torch.where(x > 0, x, 1.0), and torch.log(safe) in the where() after it",
 )
-NAN_WENT_IN = Cause("a NaN went in: what comes after it is NaN, too", "look where it comes from: torch.isnan(x).any()")
+NAN_WENT_IN = Cause(
+    "its input contained NaN, so its output is NaN too", "find where it comes from: torch.isnan(x).any()"
+)
 MET = Cause(
-    "an infinity met 0 or another infinity: 0 · inf, inf - inf and inf / inf are NaN",
-    "look where the infinity comes from, and keep the numbers finite there",
+    "an infinity was combined with 0 or another infinity: 0 · inf, inf - inf and inf / inf are NaN",
+    "find where the infinity comes from, and keep the numbers finite there",
 )
 OVERFLOW = Cause(
     "numbers became too large for their dtype",
@@ -296,8 +298,8 @@ OVERFLOW = Cause(
     "float16 ends at 65504",
 )
 OTHERWISE = Cause(
-    "numbers became too large for their dtype, or an infinity met 0 or another infinity",
-    "look at the values that went in: a smaller learning rate, clipped gradients or normalised inputs keep them finite",
+    "numbers became too large for their dtype, or an infinity was combined with 0 or another infinity",
+    "check the input values: a smaller learning rate, clipped gradients or normalised inputs keep them finite",
 )
 
 
@@ -341,7 +343,7 @@ def _array(values: Sequence, place: int) -> np.ndarray | None:
 
 
 def _seen(condition: Condition, known: dict) -> str | None:
-    """Return `sqrt of 0 at [3] (2 of 7 values are such).`, "" if it is not so, None if it cannot be seen."""
+    """Return `sqrt of 0 at [3] (2 of 7 values).`, "" if it is not so, None if it cannot be seen."""
     code = condition.holds.__code__
     values = [known[one] for one in code.co_varnames[: code.co_argcount]]
     if any(one is None for one in values):
@@ -360,8 +362,7 @@ def _seen(condition: Condition, known: dict) -> str | None:
     if value.ndim == 0:
         return f"{condition.words} {float(value):g}."
     place = tuple(int(one) for one in np.argwhere(bad)[0])
-    such = f"{number} of {value.size} values {'is' if number == 1 else 'are'} such"
-    return f"{condition.words} {float(value[place]):g} at {list(place)} ({such})."
+    return f"{condition.words} {float(value[place]):g} at {list(place)} ({number} of {value.size} values)."
 
 
 def _in_general(values: list, kind: str) -> Cause:
@@ -371,7 +372,7 @@ def _in_general(values: list, kind: str) -> Cause:
     if any(np.isnan(one).any() for one in values):
         return NAN_WENT_IN
     if any(np.isinf(one).any() for one in values):
-        return MET._replace(seen="an infinity went in.")
+        return MET._replace(seen="its input contained an infinity.")
     return OVERFLOW
 
 

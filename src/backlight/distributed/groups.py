@@ -8,7 +8,7 @@ from datetime import timedelta
 
 from backlight.distributed.mpi import Alone, connect, finish, mpi_is_there
 from backlight.distributed.process_group import ProcessGroup, seconds
-from backlight.distributed.rendezvous import meeting_of
+from backlight.distributed.rendezvous import address_of
 from backlight.errors import ArgumentError, DistError, UnsupportedError, ValueProblem
 
 __all__ = [
@@ -156,7 +156,7 @@ def init_process_group(
     if timeout is not None and not isinstance(timeout, timedelta):
         raise ArgumentError(f"Expected timeout argument to be of type datetime.timedelta, got {timeout}")
     chosen = _backend(backend)
-    meeting, limit = meeting_of(init_method, rank, world_size), seconds(timeout or default_pg_timeout)
+    meeting, limit = address_of(init_method, rank, world_size), seconds(timeout or default_pg_timeout)
     if meeting is not None and meeting.world == 1:
         _default.group = ProcessGroup(Alone(), [0], limit)
         return

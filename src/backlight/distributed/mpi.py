@@ -18,7 +18,7 @@ from typing import Protocol
 
 import numpy as np
 
-from backlight.distributed.rendezvous import Meeting, Watch, meet
+from backlight.distributed.rendezvous import Meeting, Watch, connect_ranks
 from backlight.errors import DistBackendError, DistError, install_hint
 
 WIDTH = 200  # bytes of the line that says what a rank is about to do
@@ -221,7 +221,7 @@ def _start(mpi: ModuleType, meeting: Meeting | None, timeout: float) -> None:
                 f"{mpi.Get_library_version().split(',')[0]} starts by mpirun alone: start the script with mpirun and "
                 f"without RANK and WORLD_SIZE, or use MPICH ({INSTALL}), which torchrun's way of starting needs"
             )
-        connection, _world.watch = meet(meeting, timeout)
+        connection, _world.watch = connect_ranks(meeting, timeout)
         given = {"PMI_FD": connection.fileno(), "PMI_RANK": meeting.rank, "PMI_SIZE": meeting.world}
         before = {name: os.environ.get(name) for name in given}
         os.environ.update({name: str(value) for name, value in given.items()})

@@ -26,7 +26,7 @@ class Meeting:
     port: int
 
 
-def meeting_of(init_method: str | None, rank: int, world: int) -> Meeting | None:
+def address_of(init_method: str | None, rank: int, world: int) -> Meeting | None:
     """Return where to meet, by the arguments or the environment; None in a process that a launcher of MPI started.
 
     Raises:
@@ -109,7 +109,7 @@ class Watch:
             pass  # the process is ending
 
 
-def meet(meeting: Meeting, timeout: float) -> tuple[socket.socket, Watch]:
+def connect_ranks(meeting: Meeting, timeout: float) -> tuple[socket.socket, Watch]:
     """Wait until all ranks have come; return the connection for MPI_Init, and what watches the other processes.
 
     Raises:

@@ -19,7 +19,7 @@ class Storage:
     memory = None  # the array that holds all of it, once that is not a base's (`memory_of` in tensor_state.py)
     born = 0  # NOTE [Captured tensors] in engine/mutation_checks.py
     detaches = 0  # how many versions are no writes, but `detach_()` of a tensor that nodes may have saved
-    mirrors = None  # the mirrors of tensors in this memory: NOTE [Conjugates] in ops/mirrors.py
+    mirrors = None  # the mirrors of tensors in this memory: NOTE [Conjugates] in ops/conjugate_views.py
     detached_from = detached_to = 0  # the versions before and after the last of these that followed each other
 
     def wrote(self, op_name: str, place: tuple) -> None:

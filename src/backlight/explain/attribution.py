@@ -80,7 +80,7 @@ class Window:
 
 @dataclass(frozen=True)
 class TextAttribution:
-    """One text, and the importance of its words and tokens, as far as the model read it."""
+    """One text with the importance of the words and tokens that the model read."""
 
     text: str
     words: tuple[Word, ...]

@@ -13,7 +13,7 @@ ScoreCheck = Callable[[np.ndarray], None]  # takes a batch's scores, (pairs,), a
 
 
 def check_readable(pair: Pair) -> None:
-    """Raise if the tokenizer made no token of a text, as of one that consists of invisible characters."""
+    """Raise if a text has no tokens, for example if it consists of invisible characters."""
     for side, what in ((QUERY, "the query"), (DOCUMENT, pair.name)):
         if not len(pair.of_side(side)):
             raise InputError(f"{what} must hold something that the model reads, and its tokenizer finds nothing in it")
@@ -25,7 +25,7 @@ def ordinary_passes(
     """Yield pairs in batches of about `TOKENS_A_PASS` tokens, each with the scores of an ordinary call.
 
     Args:
-        scores: what the ordinary call gave, (pairs,); None to make it here.
+        scores: the scores of the ordinary call, (pairs,); None: they are computed here.
         width: how many tokens a pair counts for.
     """
     done = 0
@@ -40,13 +40,13 @@ def checked_passes(
 ) -> Iterator[tuple[PairBatch, ScoreCheck]]:
     """Yield pairs in batches of some thousand tokens, each with a check of the scores that are explained.
 
-    Where the ordinary call's scores are given, every pair is compared. Where they are not, the scores come out of the
-    call that is explained, and one pair of all, the shortest, is scored by an ordinary call and compared: a call that
-    reads another input than the ordinary one does so for every pair.
+    If the scores of the ordinary call are given, every pair is compared. If not, the scores come from the explained
+    call, and only the shortest pair is scored by an ordinary call and compared: a call that reads a different input
+    does so for every pair.
 
     Args:
-        scores: what the ordinary call gave, (pairs,), or None.
-        width: how many tokens a pair counts for: not its own, where what is kept of a pass decides how long it can be.
+        scores: the scores of the ordinary call, (pairs,), or None.
+        width: the number of tokens that a pair counts for, if the memory of a pass is not proportional to its tokens.
     """
     done = 0
     shortest = min(range(len(pairs)), key=lambda number: len(pairs[number]), default=0)
@@ -77,10 +77,10 @@ def _check_one(ranker: Scorer, batch: PairBatch, number: int) -> ScoreCheck:
 def check_same_scores(
     found: Sequence[float], ordinary: Sequence[float], pairs: Sequence[Pair], rounding: float = ROUNDING
 ) -> None:
-    """Raise unless the scores that are explained are the scores that the ordinary call gave.
+    """Raise unless the explained scores agree with those of the ordinary call.
 
     Args:
-        rounding: how far two may differ, in units of the score, or of its size where that is above 1.
+        rounding: the allowed difference: absolute, or relative to the score if its magnitude is above 1.
     """
     for again, score, pair in zip(found, ordinary, pairs, strict=True):
         if not abs(again - score) <= rounding * max(1.0, abs(score)):
@@ -99,7 +99,7 @@ def check_values(values: np.ndarray, name: str, what: str = "the gradient of the
 
 
 def check_below_highest(ranker: Scorer, scores: np.ndarray, pairs: Sequence[Pair]) -> None:
-    """Raise if a score is the highest that there is, where its gradient is zero but for rounding."""
+    """Raise if a score is the maximum possible, where its gradient is zero up to rounding."""
     highest = ranker.highest_score
     for score, pair in zip(scores, pairs):
         if highest is not None and score > highest - ROUNDING / 10:
@@ -110,10 +110,10 @@ def check_below_highest(ranker: Scorer, scores: np.ndarray, pairs: Sequence[Pair
 
 
 def checked_gradients(ranker: Scorer, batch: PairBatch, check: ScoreCheck) -> tuple[np.ndarray, np.ndarray]:
-    """Return scores and ∂score/∂embedding at the words' own embeddings, after comparing scores with ordinary ones.
+    """Return scores and ∂score/∂embedding at the word embeddings, after comparing the scores with ordinary ones.
 
     Args:
-        check: as `checked_passes` gives it.
+        check: as returned by `checked_passes`.
 
     Shapes: -> (pairs,), (tokens, hidden)
 

@@ -29,21 +29,21 @@ class Comparison(Tabular):
     Args:
         query: the query.
         model: the model's name.
-        score_name: what a score is.
-        method: how the words' values were computed.
-        name_a, name_b: what the documents are called.
-        a, b: the values of the words of each pair: what they bring to score(A) − score(B). With + they push A up or
-            B down, with − the other way round. Each has its own document's raw score, and the `window` of it that was
-            explained, where it was read in windows.
-        query_words: what the query's words bring to the difference, by both pairs together.
+        score_name: the kind of score, such as "logit".
+        method: the explanation method.
+        name_a, name_b: the names of the documents.
+        a, b: the values of the words of each pair: their contribution to score(A) − score(B), in units of the score.
+            + raises A or lowers B, − the opposite. Each has its document's raw score, and the explained `window` if
+            the document was read in windows.
+        query_words: the contribution of the query's words to the difference, from both pairs together.
         score_a, score_b: the raw scores.
         difference: score(A) − score(B).
-        swap: the words that the better document, or the window of it that was explained, must lose to stand below the
-            other; None where the search found no such set, or none was requested.
-        tried: what the search for it went through; None where there was no search.
+        swap: the words that the better document, or its explained window, must lose to rank below the other; None if
+            the search found no such set, or was not requested.
+        tried: the extent of the search; None if there was no search.
         passes: how many times a pair went through the model, forward or backward.
         activated_a, activated_b: the scores after the model's activation.
-        settings: the options of the search for the swap by name.
+        settings: the options of the search by name.
         identical: whether A and B are the same text, so that there is nothing to compare.
     """
 
@@ -94,14 +94,14 @@ class Version:
     """A document at one step of its edits.
 
     Args:
-        edit: what was done to the version before it; empty for the document as it was given.
+        edit: the edit of the previous version; empty for the original document.
         document: the text.
         score: its raw score.
         activated: the score after the model's activation.
-        rank: its place among the candidates and itself, 1 for the best; None where no candidates were given.
-        truncation: how much of the text, or of its best window, the score does not know.
-        window: which window gave the score, where the text was read in windows.
-        read_as: words of the query that were read as others with this text.
+        rank: its rank among the candidates and itself, 1 for the best; None if no candidates were given.
+        truncation: how much of the text, or of its best window, was not read.
+        window: the window that gave the score, if the text was read in windows.
+        read_as: words of the query that were corrected for this text.
     """
 
     edit: str
@@ -121,9 +121,9 @@ class WhatIf:
     Args:
         query: the query.
         model: the model's name.
-        score_name: what a score is.
-        versions: the document as it was given, then after each edit.
-        candidates: how many other documents the ranks count.
+        score_name: the kind of score, such as "logit".
+        versions: the original document, then the document after each edit.
+        candidates: the number of other documents in the ranking.
     """
 
     query: str
@@ -167,26 +167,25 @@ def compare(
 ) -> Comparison:
     """Explain why document A ranks above document B, or B above A.
 
-    The difference of two scores is linear in them: what a word brings to score(A) − score(B) is what it brings to
-    score(A), less what it brings to score(B). So each pair is explained alone, and the values of B change their sign;
+    The difference of two scores is linear in them: a word's contribution to score(A) − score(B) is its contribution
+    to score(A) minus that to score(B). So each pair is explained separately, and the values of B change their sign;
     a word of the query is in both pairs.
 
     Args:
-        method: how to explain, a name of `METHODS` with signed values. The default, leave-one-out, measures all words.
-        names: what to call the documents.
-        by: how the search for a swap leaves words out, a key of `WAYS` (see NOTE [Ways to leave words out]). By
+        method: a name of `METHODS` with signed values. The default, leave-one-out, measures all words.
+        names: the names of the documents.
+        by: how the search for a swap removes words, a key of `WAYS` (see NOTE [Ways to leave words out]). By
             default words are deleted, so that the score after a swap is that of the changed text.
-        most: how many words a swap may have; with 0 none is looked for.
+        most: the largest number of words in a swap; with 0 there is no search.
         beam: how many sets of words of each size grow in the search (see NOTE [The search]).
         budget: how many sets of words the search may score.
-        windows: how documents are read that are longer than the model reads: each by its "best" window, of which the
-            words are compared and searched, or cut at their end (None).
+        windows: how documents longer than the model's limit are read: by their "best" window, whose words are compared
+            and searched, or truncated (None).
         stride, max_windows: of the windows (see `WindowOptions` in explain/windows.py).
         options: of the method.
 
     Raises:
-        InputError: the method's values have no sign, the windows are "mean", or a text holds nothing that the model
-            reads.
+        InputError: the method is unsigned, the windows are "mean", or a text has nothing that the model reads.
         RuntimeError: a score cannot be explained (see the method).
     """
     _check_signed(method)
@@ -239,16 +238,16 @@ def what_if(
     stride: int | None = None,
     max_windows: int = MAX_WINDOWS,
 ) -> WhatIf:
-    """Return a document's score as it is, and after each of some edits, made one after another.
+    """Return a document's score, and its score after each of some edits, applied one after another.
 
     Args:
         edits: `Remove`, `Replace`, `Cut`, `Add` and `Rewrite` of explain/edits.py.
-        candidates: other documents that the query found: with them each version has a rank.
-        windows, stride, max_windows: how texts are read that are longer than the model reads (see `WindowOptions` in
-            explain/windows.py): each version anew.
+        candidates: other documents for the query; if given, each version has a rank.
+        windows, stride, max_windows: how texts longer than the model's limit are read (see `WindowOptions` in
+            explain/windows.py), for each version.
 
     Raises:
-        InputError: an edit does not fit the text, or leaves nothing that the model reads.
+        InputError: an edit cannot be applied to the text, or leaves nothing that the model reads.
     """
     labels, texts = [""], [document]
     for edit in edits:

@@ -28,9 +28,9 @@ class Swap:
 
     Args:
         side: the document that loses them, "a" or "b": the one with the higher score.
-        words: in the order of the text; the value of each is what the score loses without that word alone.
-        score_after: the document's raw score without them, which is below the other's.
-        exact: whether no smaller set does it; every smaller set was tried then.
+        words: in text order; the value of each is the score lost without that word only.
+        score_after: the document's raw score without them, below the other's.
+        exact: whether no smaller set is enough; then every smaller set was tried.
         passes: how many times the document went through the model in the search.
     """
 
@@ -43,7 +43,7 @@ class Swap:
 
 @dataclass(frozen=True)
 class Tried:
-    """What a search for a swap went through.
+    """The extent of a search for a swap.
 
     Args:
         words: how many words the document has, without punctuation.

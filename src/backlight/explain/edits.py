@@ -13,7 +13,7 @@ PLACES = ("end", "start")
 
 @dataclass(frozen=True)
 class Remove:
-    """Leave a phrase out, wherever its words stand in the text.
+    """Remove a phrase wherever it occurs as whole words.
 
     >>> Remove("red").apply("The red fox and the tired dog.")
     'The fox and the tired dog.'
@@ -25,7 +25,7 @@ class Remove:
         """Return the text without the phrase.
 
         Raises:
-            InputError: the text does not hold the phrase.
+            InputError: the phrase is not in the text.
         """
         return text_without(text, places_of(self.phrase, text))
 
@@ -35,7 +35,7 @@ class Remove:
 
 @dataclass(frozen=True)
 class Replace:
-    """Put other words in the place of a phrase, wherever its words stand in the text.
+    """Replace a phrase wherever it occurs as whole words.
 
     >>> Replace("fox", "hare").apply("A fox, a foxglove, a fox.")
     'A hare, a foxglove, a hare.'
@@ -48,7 +48,7 @@ class Replace:
         """Return the text with the other words in it.
 
         Raises:
-            InputError: the text does not hold the phrase.
+            InputError: the phrase is not in the text.
         """
         made, done = "", 0
         for start, end in places_of(self.phrase, text):
@@ -61,7 +61,7 @@ class Replace:
 
 @dataclass(frozen=True)
 class Cut:
-    """Leave single words out, at their own places: those of an explanation or of a `Swap`."""
+    """Remove single words at given positions, such as those of an explanation or of a `Swap`."""
 
     words: Sequence[Word]
 
@@ -122,23 +122,23 @@ Edit = Remove | Replace | Cut | Add | Rewrite
 
 
 def label_of(edit: Edit, text: str) -> str:
-    """Return what an edit did to a text, in a few words: of a phrase that stands at several places, at how many.
+    """Describe an edit of a text in a few words, with the number of places if there are several.
 
     >>> label_of(Remove("days"), "In 3 days, or 5 days.")
     'without “days” (2 places)'
 
     Raises:
-        InputError: the text does not hold the phrase.
+        InputError: the phrase is not in the text.
     """
     places = len(places_of(edit.phrase, text)) if isinstance(edit, (Remove, Replace)) else 1
     return f"{edit} ({places} places)" if places > 1 else str(edit)
 
 
 def places_of(phrase: str, text: str) -> list[tuple[int, int]]:
-    """Return first and last + 1 character of a phrase in a text, where it begins and ends with whole words.
+    """Return start and end character of each occurrence of a phrase as whole words.
 
     Raises:
-        InputError: it is nowhere.
+        InputError: it does not occur.
     """
     spans = word_spans(text)
     starts, ends = {start for start, _ in spans}, {end for _, end in spans}

@@ -2,7 +2,7 @@
 
 from backlight.lens.answers.why import path, why
 from backlight.lens.differences.diff import Diff, diff
-from backlight.lens.doctor.visit import doctor
+from backlight.lens.doctor.doctor_block import doctor
 from backlight.lens.flow.history import History, read_history
 from backlight.lens.flow.recorder import Recorder
 from backlight.lens.records.reading import read_record

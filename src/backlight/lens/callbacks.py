@@ -14,21 +14,21 @@ from types import FrameType
 from typing import Any
 
 from backlight.errors import InputError
+from backlight.lens.doctor.doctor_block import DoctorBlock
 from backlight.lens.doctor.report import Report
-from backlight.lens.doctor.visit import Visit
 
 
 class Examination:
-    """A training under the doctor, from its beginning to its end or for its first steps.
+    """Run the doctor during a training, or during its first steps.
 
     Args:
-        steps: so many batches are examined; then the report is made, and training goes on without the doctor. By
+        steps: the number of batches to examine; then the report is made, and training continues without the doctor. By
             default all, which makes a training two to six times slower.
         strict, notes: as in `lens.doctor`.
         show: called with the report; by default it is printed on stderr.
 
     Attributes:
-        report: of the training that runs, or of the last.
+        report: the report of the current or last training.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class Examination:
         self.options = {"strict": strict, "notes": notes}
         self.show = show or _print
         self.report: Report | None = None
-        self._visit: Visit | None = None
+        self._block: DoctorBlock | None = None
         self._left = 0
 
     def __getattr__(self, name: str):
@@ -54,14 +54,14 @@ class Examination:
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __getstate__(self) -> dict:
-        return {**self.__dict__, "_visit": None, "report": None}  # trainers copy and pickle their callbacks
+        return {**self.__dict__, "_block": None, "report": None}  # trainers copy and pickle their callbacks
 
     def _begin(self) -> None:
         """Open the doctor, unless it is open."""
-        if self._visit is None:
+        if self._block is None:
             self._left = self.steps or 0
-            self._visit = Visit(**self.options, engines=None)
-            self.report = self._visit.__enter__()
+            self._block = DoctorBlock(**self.options, engines=None)
+            self.report = self._block.__enter__()
 
     def _stepped(self) -> None:
         """Count a batch; close the doctor after the last that is wanted."""
@@ -71,10 +71,10 @@ class Examination:
 
     def _end(self, problem: BaseException | None) -> None:
         """Close the doctor and show its report, once."""
-        visit, self._visit = self._visit, None
-        if visit is None:
+        block, self._block = self._block, None
+        if block is None:
             return
-        visit.__exit__(None if problem is None else type(problem), problem, problem and problem.__traceback__)
+        block.__exit__(None if problem is None else type(problem), problem, problem and problem.__traceback__)
         self.show(self.report)
 
 
@@ -124,7 +124,7 @@ class TransformersDoctor(Examination):
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs) -> None:
         """Begin, unless `train` has."""
-        if self._visit is None:
+        if self._block is None:
             trainer = self._trainer(sys._getframe(1))
             if trainer is not None:
                 self._around(trainer, "training_step", to_the_end=False)

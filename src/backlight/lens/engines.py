@@ -114,7 +114,7 @@ class Engine(Protocol):
 
 
 def loaded_engines() -> list[Engine]:
-    """Return the engines that the program can have tensors of: ours, and PyTorch's once it has been imported."""
+    """Return the engines whose tensors the program may have: backlight, and PyTorch once it has been imported."""
     compiled = getattr(sys.modules.get("torch"), "_C", None)
     real = getattr(compiled, "__file__", None) is not None  # a script may be run with backlight under PyTorch's name
     return [NATIVE, torch_engine()] if real else [NATIVE]
@@ -151,11 +151,11 @@ def engine_named(name: str) -> Engine:
 
 
 class Guarded(Watcher):
-    """Tells a watcher of events until one of its methods fails.
+    """Forwards events to a watcher until one of its methods raises.
 
     Args:
-        watcher: gets the events.
-        give_up: what is called, once, with what a method raised.
+        watcher: the receiver of the events.
+        give_up: called once with the exception that a method raised.
     """
 
     def __init__(self, watcher: Watcher, give_up: Callable[[Exception], None]):

@@ -9,23 +9,23 @@ ERROR, WARNING, NOTE = "error", "warning", "note"
 
 @dataclass(frozen=True)
 class Finding:
-    """One mistake that was found.
+    """A mistake that the doctor found.
 
     Args:
-        rule: the stable id, `BL301`.
-        slug: its stable name, `forgotten-zero-grad`.
-        title: one line that says what is wrong here, with the real names.
-        level: ERROR (the program stops or learns something wrong), WARNING (very likely not meant), NOTE (shown only
-            on request: legal, and often misunderstood).
-        evidence: what was seen, values and lines: one sentence each.
-        cause: what most likely led to it.
+        rule: the rule's stable id, `BL301`.
+        slug: the rule's stable name, `forgotten-zero-grad`.
+        title: one line that says what is wrong, with the names in the program.
+        level: ERROR (the program stops or trains wrongly), WARNING (very likely unintended), NOTE (shown only on
+            request: legal, but often misunderstood).
+        evidence: recorded values and lines, one sentence each.
+        cause: the likely cause.
         cure: what to try.
-        place: the line to look at.
-        corrected: that line as it should be, if one can write it down.
-        corrected_at: the line that `corrected` is for, if it is not `place`.
-        path: the way through the graph that matters, from the loss, if there is one: `loss ← MulBackward0 ← …`.
-        times: how often it was seen; the evidence is of the first time.
-        verified: whether the corrected program was run, and had no findings.
+        place: the source line.
+        corrected: the corrected line, if it is known.
+        corrected_at: the line that `corrected` replaces, if it is not `place`.
+        path: the relevant path through the graph, from the loss, if there is one: `loss ← MulBackward0 ← …`.
+        times: how often it occurred; the evidence is of the first time.
+        verified: whether the corrected program was run and had no findings.
     """
 
     rule: str

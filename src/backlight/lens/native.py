@@ -44,7 +44,7 @@ def note_functions() -> None:
     """Note all of them once, when the first watcher is added."""
     writes = (name for name in dir(Tensor) if name.endswith("_") and not name.endswith("__"))
     data = next(vars(kind)["data"] for kind in Tensor.__mro__ if "data" in vars(kind))
-    package = importlib.import_module("backlight")  # the top package is on no floor
+    package = importlib.import_module("backlight")  # the top package is in no layer
     modules = (creation, random_factories, factories, ranges)
     named = {getattr(package, name): name for module in modules for name in module.__all__}
     named |= {getattr(Tensor, name): name for name in (*METHODS, *writes)}

@@ -63,7 +63,7 @@ def multi_head_attention_forward(
     average_attn_weights: bool = True,
     is_causal: bool = False,
 ) -> tuple[Tensor, Tensor | None]:
-    """Project queries, keys and values, let each head attend, join the heads and project them.
+    """Project queries, keys and values, compute attention per head, concatenate the heads and project them.
 
     Shapes: query (queries, batch, dim), key (keys, batch, kdim), value (keys, batch, vdim), or all without batch
     -> output as query; weights (batch, queries, keys), or (batch, heads, queries, keys) if not averaged
@@ -82,7 +82,7 @@ def multi_head_attention_forward(
         is_causal: says that `attn_mask` is the causal one.
 
     Raises:
-        RuntimeError, AssertionError: shapes do not fit.
+        RuntimeError, AssertionError: shapes do not match.
 
     Source: Ashish Vaswani et al.: Attention Is All You Need, 2017, arXiv:1706.03762
     """
@@ -196,7 +196,7 @@ def additive_mask(
     """Return a mask as numbers to add to scores: −inf where a boolean one is True.
 
     Raises:
-        AssertionError: it holds neither booleans nor floats.
+        AssertionError: its dtype is neither bool nor floating point.
     """
     if mask is None:
         return None

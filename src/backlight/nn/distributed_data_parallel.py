@@ -49,8 +49,8 @@ class Bucket:
     """Gradients that are reduced together (see NOTE [Buckets]).
 
     Args:
-        params: the numbers of its parameters, and how many elements each has.
-        dtype: of all of them.
+        params: the indices of its parameters, and their numbers of elements.
+        dtype: the dtype of all of them.
     """
 
     def __init__(self, params: dict[int, int], dtype: np.dtype):
@@ -66,9 +66,9 @@ class Reducer:
     """Averages the gradients of parameters over a group, while the backward pass computes them.
 
     Args:
-        names: of the parameters.
-        cap: bytes of a bucket.
-        finds_unused: whether a parameter that no loss depends on is distinguished from one that is still to come.
+        names: the names of the parameters.
+        cap: the size of a bucket in bytes.
+        finds_unused: whether to detect parameters that the loss does not depend on, instead of waiting for them.
     """
 
     def __init__(self, params: list[Parameter], names: list[str], group: ProcessGroup, cap: float, finds_unused: bool):
@@ -85,7 +85,7 @@ class Reducer:
             param.register_post_accumulate_grad_hook(lambda _, number=number: self.arrived(number))
 
     def share(self) -> None:
-        """Lay the buckets into memory that all ranks see, where that is possible (see NOTE [Shared gradients])."""
+        """Put the buckets into shared memory if possible (see NOTE [Shared gradients])."""
         ends = np.cumsum([-(-bucket.flat.nbytes // ALIGNED) * ALIGNED for bucket in self.buckets])
         blocks = shared_blocks(self.group, self.group.size() + 1, int(ends[-1]))
         for bucket, end in zip(self.buckets, ends) if blocks else ():
@@ -98,7 +98,7 @@ class Reducer:
         """Expect a backward from the outputs of a forward.
 
         Raises:
-            RuntimeError: the backward before lacked gradients of some parameters.
+            RuntimeError: the previous backward had no gradients for some parameters.
         """
         if self.expecting and self.ready:
             missing = [number for number in range(len(self.params)) if number not in self.ready]
@@ -111,7 +111,7 @@ class Reducer:
             bucket.waiting = len(bucket.places)
 
     def arrived(self, number: int) -> None:
-        """Take the gradient of a parameter; with the last one, wait for all that was begun."""
+        """Take the gradient of a parameter; after the last one, wait for all reductions."""
         if not self.expecting or number in self.ready:
             return
         if not self.ready:
@@ -122,7 +122,7 @@ class Reducer:
             self.finish()
 
     def take(self, number: int) -> None:
-        """Copy a gradient into its bucket, and begin the buckets that are complete."""
+        """Copy a gradient into its bucket, and start reducing complete buckets."""
         bucket, grad = self.bucket_of[number], self.params[number]._grad
         self.ready.add(number)
         bucket.waiting -= 1
@@ -197,21 +197,21 @@ def _not_reached(outputs: object, params: list[Parameter]) -> set[int]:
 class DistributedDataParallel(Module):
     """A module whose gradients are averaged over all processes of a group, during the backward.
 
-    All processes begin with the parameters and buffers of rank 0. Each computes on its own part of a batch; after
-    `backward()` all have the same gradients, to the bit, so their optimizers make the same steps.
+    All processes start with the parameters and buffers of rank 0. Each computes on its own part of a batch; after
+    `backward()` all have bit for bit the same gradients, so their optimizers make the same steps.
 
     Args:
         device_ids: None: there is only the CPU.
         output_device: None.
         dim: ignored.
         broadcast_buffers: before each forward, give all processes the buffers of rank 0.
-        init_sync: begin with the parameters and buffers of rank 0, after checking that the shapes agree.
+        init_sync: start with the parameters and buffers of rank 0, after checking that the shapes agree.
         process_group: by default all processes.
-        bucket_cap_mb: how many megabytes of gradients travel together, 25 by default.
-        find_unused_parameters: the loss does not depend on all parameters in every step.
+        bucket_cap_mb: the size of a bucket of gradients in megabytes, 25 by default.
+        find_unused_parameters: set it if the loss does not depend on all parameters in every step.
         check_reduction: ignored.
-        gradient_as_bucket_view: ignored: gradients keep their own memory.
-        static_graph: taken as `find_unused_parameters`.
+        gradient_as_bucket_view: ignored; gradients keep their own memory.
+        static_graph: the same as `find_unused_parameters`.
 
     Raises:
         ValueError: there is no process group, or devices are given.
@@ -261,7 +261,7 @@ class DistributedDataParallel(Module):
         self.reducer = Reducer(params, [name for name, _ in named], self.process_group, cap, finds)
 
     def forward(self, *inputs, **kwargs):
-        """Return what the module returns; expect a backward where gradients are recorded."""
+        """Run the module; if gradients are recorded, prepare for a backward."""
         if self.require_forward_param_sync and self.broadcast_buffers and self.process_group.size() > 1:
             _broadcast(self.process_group, list(self.module.buffers()))
         outputs = self.module(*inputs, **kwargs)

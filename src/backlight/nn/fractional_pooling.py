@@ -45,13 +45,13 @@ def _pooled(dims: int, input, kernel_size, output_size, output_ratio, samples):
 def fractional_max_pool2d(
     input, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None
 ):
-    """Return the maxima of windows over the last two dims, at random distances.
+    """Return the maxima of windows over the last two dims, with random window positions.
 
     Shapes: input (batch, channels, height, width) or without batch -> (batch, channels, *output_size)
 
     Args:
-        output_size: how many windows there are along each dim.
-        output_ratio: the same as a share of the input's size, between 0 and 1.
+        output_size: the number of windows along each dim.
+        output_ratio: the output size relative to the input size, between 0 and 1.
         return_indices: return (values, indices), with the index of each value in its plane.
 
     Raises:

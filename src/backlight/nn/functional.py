@@ -148,13 +148,13 @@ def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
 
 
 def gumbel_softmax(logits: Tensor, tau: float = 1.0, hard: bool = False, eps: float = 1e-10, dim: int = -1):
-    """Draw from the distribution softmax(logits), smoothed so that the draw has a gradient.
+    """Draw a differentiable (relaxed) sample from the distribution softmax(logits).
 
         softmax((logits + g) / tau), g = −log(−log(u)), u uniform
 
     Args:
-        tau: the temperature; the smaller, the nearer to one-hot.
-        hard: return the one-hot draw itself, with the gradient of the smooth one.
+        tau: the temperature; smaller values are closer to one-hot.
+        hard: return a one-hot sample with the gradient of the relaxed one (straight-through).
 
     Source: Jang, Gu and Poole, Categorical Reparameterization with Gumbel-Softmax, 2016, arXiv 1611.01144.
     """
@@ -185,12 +185,12 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
 
 
 def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False):
-    """Drop elements and keep mean and variance, for networks of SELU units."""
+    """Drop elements while keeping mean and variance, for networks of SELU units."""
     return dropouts.alpha_dropout(input, p, training, inplace)
 
 
 def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False):
-    """Drop full channels and keep mean and variance, for networks of SELU units."""
+    """Drop full channels while keeping mean and variance, for networks of SELU units."""
     return dropouts.feature_alpha_dropout(input, p, training, inplace)
 
 
@@ -214,7 +214,7 @@ def embedding(
         padding_idx: the row that gets no gradient.
         max_norm: looked-up rows with a larger norm are rescaled in `weight` itself.
         norm_type: the order of the norm for `max_norm`.
-        scale_grad_by_freq: divide each row's gradient by how often it was looked up.
+        scale_grad_by_freq: divide each row's gradient by the number of times it was looked up.
         sparse: the gradient of the rows is a sparse tensor, for `SparseAdam`, `SGD` or `Adagrad`.
     """
     if weight._data.ndim != 2:
@@ -246,8 +246,8 @@ def batch_norm(
 ):
     """Normalise each channel over batch and space, then scale and shift it.
 
-    In training it uses the batch's mean and variance, and the running ones move towards them by `momentum`. Else the
-    running ones are used.
+    In training it uses the batch's mean and variance, and updates the running statistics with `momentum`. In
+    evaluation it uses the running statistics.
 
     Shapes: input (batch, channels, …), all others (channels,) -> as input
     """
@@ -264,7 +264,7 @@ def group_norm(
     Shapes: input (batch, channels, …), weight and bias (channels,) -> as input
 
     Raises:
-        ValueError: a group is one number, which has no variance.
+        ValueError: a group has only one element, so its variance is undefined.
     """
     shape = input._data.shape
     if len(shape) > 1 and isinstance(num_groups, int) and num_groups > 0:

@@ -42,7 +42,7 @@ GAINS = {**dict.fromkeys(LINEAR, 1), "tanh": 5 / 3, "relu": math.sqrt(2), "selu"
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
-    """Return the factor that keeps the variance of activations through a nonlinearity.
+    """Return the gain that keeps the variance of activations through a nonlinearity.
 
     Args:
         nonlinearity: its name in `nn.functional`.
@@ -93,7 +93,7 @@ def eye_(tensor: Tensor) -> Tensor:
     """Fill a matrix with the identity.
 
     Raises:
-        ValueError: the tensor is no matrix.
+        ValueError: the tensor is not a matrix.
     """
     if tensor.ndim != 2:
         raise ValueProblem(f"Only tensors with 2 dimensions are supported, got {tensor.ndim}")
@@ -106,7 +106,7 @@ def _filled(tensor: Tensor, array: np.ndarray) -> Tensor:
 
 
 def fans(tensor: Tensor) -> tuple[int, int]:
-    """Return how many inputs each output of a weight sums over, and how many outputs each input feeds.
+    """Return fan_in and fan_out of a weight: inputs per output, and outputs per input.
 
     Raises:
         ValueError: the tensor has fewer than two dims.
@@ -192,8 +192,8 @@ def trunc_normal_(
 ) -> Tensor:
     """Draw from the normal distribution truncated to [a, b].
 
-    If most of the distribution is inside, samples outside are drawn again; else uniform numbers are drawn, and each is
-    accepted with a probability proportional to its density.
+    If most of the distribution is inside the interval, samples outside are redrawn; else uniform samples are accepted
+    with a probability proportional to the density (rejection sampling).
     """
     if mean < a - 2 * std or mean > b + 2 * std:
         warnings.warn(
@@ -263,7 +263,7 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Rng =
     Source: James Martens: Deep learning via Hessian-free optimization, 2010
 
     Raises:
-        ValueError: the tensor is no matrix.
+        ValueError: the tensor is not a matrix.
     """
     if tensor.ndim != 2:
         raise ValueProblem(f"Only tensors with 2 dimensions are supported, got {tensor.ndim}")
@@ -276,13 +276,13 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Rng =
 
 
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
-    """Fill the weight of a convolution so that it passes each input channel through unchanged, as far as there are any.
+    """Fill the weight of a convolution so that it is the identity on as many input channels as possible.
 
     Args:
-        groups: the groups of the convolution, each of which passes its channels through.
+        groups: the groups of the convolution; the identity is set in each group.
 
     Raises:
-        ValueError: the tensor is no such weight, or its channels cannot be divided into the groups.
+        ValueError: the tensor is not a convolution weight, or its channels are not divisible by `groups`.
     """
     if tensor.ndim not in (3, 4, 5):
         raise ValueProblem(f"Only tensors with 3, 4, or 5 dimensions are supported, got {tensor.ndim}")

@@ -210,7 +210,7 @@ def _handled() -> _Living:
 
 
 def no_data(tensor: "MetaTensorMixin") -> UnsupportedError:
-    """Return PyTorch's error for reading values that are not there."""
+    """Return PyTorch's error for reading the values of a meta tensor."""
     return UnsupportedError(
         f"Cannot copy out of meta tensor; no data! This one has the shape {list(tensor.shape)}. A module of such "
         "tensors is for torch.func.functional_call, which brings values, and for to_empty(device='cpu') or "
@@ -294,7 +294,7 @@ def meta_tensor(shape: tuple[int, ...], kind: np.dtype, requires_grad: bool) -> 
     """Return a tensor without memory.
 
     Raises:
-        RuntimeError: it is to require grad, and is not of a floating point dtype.
+        RuntimeError: requires_grad is set for a dtype that is not floating point.
     """
     found = from_numpy_dtype(kind)
     if requires_grad and not found.is_floating_point:
@@ -311,7 +311,7 @@ def meta_like(tensor: TensorState, kind: dtype | None = None) -> TensorState:
     """Return a parameter, or buffer, of the same shape without memory.
 
     Args:
-        kind: another dtype, for those of a floating point one.
+        kind: a new dtype for floating point tensors.
     """
     cls = MetaParameter if isinstance(tensor, Parameter) else MetaBuffer
     kind = kind if kind is not None and tensor.is_floating_point() else tensor.dtype

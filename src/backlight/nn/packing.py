@@ -146,11 +146,11 @@ def pack_padded_sequence(
     Shapes: input (time, batch, …), or (batch, time, …) with `batch_first`
 
     Args:
-        lengths: how long each sequence is.
-        enforce_sorted: whether the sequences must come longest first; else they are sorted here.
+        lengths: the length of each sequence.
+        enforce_sorted: whether the sequences must be sorted by decreasing length; else they are sorted here.
 
     Raises:
-        RuntimeError: lengths do not fit the batch, are not above 0, or not sorted though they must be.
+        RuntimeError: lengths do not match the batch, are not above 0, or are not sorted with `enforce_sorted`.
     """
     if not isinstance(input, TensorState):
         got = type(input).__name__
@@ -198,7 +198,7 @@ def _places(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def pad_packed_sequence(
     sequence: PackedSequence, batch_first: bool = False, padding_value: float = 0.0, total_length: int | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Undo `pack_padded_sequence`: return the padded batch, in its old order, and the lengths.
+    """Invert `pack_padded_sequence`: return the padded batch, in its original order, and the lengths.
 
     Args:
         padding_value: the value after the end of a sequence.
@@ -248,7 +248,7 @@ def pad_sequence(
     Shapes: each (time, …) -> (time, batch, …), or (batch, time, …) with `batch_first`
 
     Raises:
-        RuntimeError: the sequences are no iterable, there are none, or the side is neither left nor right.
+        RuntimeError: the sequences are not iterable, there are none, or the side is neither left nor right.
     """
     if not isinstance(sequences, Iterable):
         raise ShapeError(f"pad_sequence: Expected iterable for input sequences, but got arg of type: {type(sequences)}")
@@ -265,7 +265,7 @@ def pad_sequence(
 
 
 def unpad_sequence(padded_sequences: Tensor, lengths: Tensor, batch_first: bool = False) -> list[Tensor]:
-    """Cut a padded batch into its sequences."""
+    """Split a padded batch into its sequences."""
     batch = padded_sequences if batch_first else padded_sequences.transpose(0, 1)
     return [sequence[:length] for sequence, length in zip(batch, lengths.tolist(), strict=True)]
 
@@ -277,5 +277,5 @@ def pack_sequence(sequences: Sequence[Tensor], enforce_sorted: bool = True) -> P
 
 
 def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
-    """Cut a packed batch into its sequences, in their old order."""
+    """Split a packed batch into its sequences, in their original order."""
     return unpad_sequence(*pad_packed_sequence(packed_sequences, batch_first=True), batch_first=True)

@@ -12,7 +12,7 @@ __all__ = ["DataParallel", "DistributedDataParallel"]
 
 
 class DataParallel(Module):
-    """A module whose batches PyTorch splits over accelerators: without any, the module itself, under `module`.
+    """PyTorch's wrapper that splits batches over accelerators; without accelerators it runs `module` itself.
 
     Args:
         device_ids: accelerators; there are none.
@@ -32,7 +32,7 @@ class DataParallel(Module):
         self.device_ids = []
 
     def forward(self, *inputs, **kwargs):
-        """Return what the module returns."""
+        """Return the output of the module."""
         return self.module(*inputs, **kwargs)
 
 
@@ -74,7 +74,7 @@ class SyncBatchNorm(BatchNorm):
 
     @classmethod
     def convert_sync_batchnorm(cls, module: Module, process_group: object = None) -> Module:
-        """Return a module with a SyncBatchNorm, of the same parameters and statistics, for each batch norm in it."""
+        """Replace each batch norm in a module by a SyncBatchNorm with the same parameters and statistics."""
         made = module
         if isinstance(module, BatchNorm):
             options = module.eps, module.momentum, module.affine, module.track_running_stats

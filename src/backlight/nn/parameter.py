@@ -25,7 +25,7 @@ __all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter
 
 
 def check_is_bool(requires_grad: bool) -> None:
-    """Raise PyTorch's error for a `requires_grad` that is no bool."""
+    """Raise PyTorch's error for a `requires_grad` that is not a bool."""
     if not isinstance(requires_grad, bool):
         raise ArgumentError(
             "_make_subclass(): argument 'require_grad' (position 3) must be bool, not "
@@ -38,7 +38,7 @@ class _ParameterKind(type):
 
 
 class Parameter(Tensor, metaclass=_ParameterKind):
-    """A leaf that a module trains: it shares the memory of `data` and requires grad by default.
+    """A trainable tensor of a module: a leaf that shares the memory of `data` and requires grad by default.
 
     >>> import backlight as torch
     >>> torch.nn.Parameter(torch.tensor([1.0, 2.0]))
@@ -88,7 +88,7 @@ class Parameter(Tensor, metaclass=_ParameterKind):
 
 
 def empty_parameter(shape: int | Sequence[int], device: Device = None, dtype: dtype | None = None) -> Parameter:
-    """Return a parameter whose values are still to be written."""
+    """Return an uninitialised parameter."""
     return Parameter(empty(shape, device=device, dtype=dtype))
 
 
@@ -117,7 +117,7 @@ def _is_parameter(cls: type, instance: object) -> bool:
 
 
 class Buffer(Tensor):
-    """A tensor that belongs to a module's state and is not trained: assigning it registers it.
+    """A tensor of a module's state that is not a parameter; assigning it to a module registers it.
 
     Args:
         persistent: whether it is part of `state_dict()`.
@@ -168,7 +168,7 @@ class UninitializedTensorMixin:
         """Become an ordinary, uninitialised tensor of a shape.
 
         Args:
-            dtype: the dtype, if it is to change.
+            dtype: the new dtype; by default unchanged.
         """
         data = empty(shape, device=device, dtype=self._kind if dtype is None else dtype)._data
         del self._kind
@@ -212,7 +212,7 @@ class UninitializedTensorMixin:
         self._kind = value.dtype
 
     def is_floating_point(self) -> bool:
-        """Tell whether the dtype is a floating point one."""
+        """Return whether the dtype is floating point."""
         return self._kind.is_floating_point
 
     def to(self, *args, **kwargs):
@@ -249,7 +249,7 @@ class UninitializedTensorMixin:
 
 
 class UninitializedParameter(UninitializedTensorMixin, Parameter):
-    """A parameter whose shape is known when its module sees the first input.
+    """A parameter whose shape is set by the first input of its module.
 
     Only its dtype may change before; everything else raises.
     """
@@ -267,7 +267,7 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):
 
 
 class UninitializedBuffer(UninitializedTensorMixin, Tensor):
-    """A buffer whose shape is known when its module sees the first input.
+    """A buffer whose shape is set by the first input of its module.
 
     Args:
         persistent: whether it is part of `state_dict()`.

@@ -413,7 +413,7 @@ def function_of(name: str, overload: str) -> Callable:
     """
     if name in CALLS:
         return CALLS[name]
-    package = importlib.import_module("backlight")  # the top package is on no floor
+    package = importlib.import_module("backlight")  # the top package is in no layer
     family, _, rest = name.partition("_")
     places = [(package, name), (the_tensor_class(), name), (package.nn.functional, name)]
     places += [(getattr(package, family), rest)] if family in ("linalg", "special", "fft") else []

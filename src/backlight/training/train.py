@@ -72,7 +72,7 @@ class Run:
         """How many steps there are in all, if the run does not end early."""
         return self.parts.steps
 
-    def go(self, seen: Callable[[dict], None] = lambda record: None) -> None:
+    def train(self, seen: Callable[[dict], None] = lambda record: None) -> None:
         """Train.
 
         Args:

@@ -12,7 +12,6 @@ import numpy as np
 
 from backlight.adapters.padded_batches import Padding
 from backlight.adapters.torch_library import checked_device, checked_dtype, torch_library
-from backlight.adapters.torch_models.apart_scorer import ApartScorer
 from backlight.adapters.torch_models.encoders import (
     SIMILARITIES,
     TASKS,
@@ -42,6 +41,7 @@ from backlight.adapters.torch_models.readers import (
     tokenizer_restored,
 )
 from backlight.adapters.torch_models.scorer import ROUNDING, TorchScorer
+from backlight.adapters.torch_models.separate_scorer import SeparateScorer
 from backlight.adapters.torch_ranker import longest_of, rounding_of
 from backlight.errors import InputError
 from backlight.models.pair_function import PairFunction
@@ -266,7 +266,7 @@ def _apart(model: Any, options: Options, kind: type[TwoTowers], similarity: str)
         own = expansion if task == "query" else None
         readings.append(Reading(constants, segments, own, own and _expansion_id(model.tokenizer, own)))
     compared = "term weights" if kind is SparseTerms else "embeddings"
-    return ApartScorer(
+    return SeparateScorer(
         kind(model, readings, similarity),
         reader,
         score_name=SCORE_NAMES[similarity].format(compared),

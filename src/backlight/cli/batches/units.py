@@ -14,7 +14,7 @@ from backlight.cli.outputs import json_of
 from backlight.cli.screens.batch_progress import watcher
 from backlight.explain.batch.running import Batch
 from backlight.explain.batch.settings import Settings
-from backlight.explain.batch.sharding.engines import do_units, engine_named
+from backlight.explain.batch.sharding.engines import engine_named, run_units
 from backlight.explain.batch.sharding.merge import finish_batch
 from backlight.explain.batch.sharding.model_reference import ModelReference
 from backlight.explain.batch.sharding.packed_parts import units_done
@@ -122,7 +122,7 @@ def _work_on(given: Namespace) -> int:
     numbers = None if given.units is None else units_named(given.units, read_plan(given.out).units)
     with watcher(given.quiet) as watch:
         engine = engine_named(given.on)
-        return do_units(engine, given.out, numbers, model=given.model, given=given.input, watch=watch)
+        return run_units(engine, given.out, numbers, model=given.model, given=given.input, watch=watch)
 
 
 def finish(argv: Sequence[str]) -> int:
@@ -151,7 +151,7 @@ def run_on_engine(given: Namespace, settings: Settings) -> Batch:
     engine = engine_named(given.on)
     _planned(given, settings)
     with watcher(given.quiet) as watch:
-        do_units(engine, given.out, watch=watch)
+        run_units(engine, given.out, watch=watch)
     return _finished(given.out, None, None, given.quiet)
 
 

@@ -11,10 +11,10 @@ from types import CodeType, FunctionType
 from backlight.cli.main import Parser, notice
 from backlight.cli.programs.command_line import own_options
 from backlight.errors import InputError
+from backlight.lens.doctor.doctor_block import DoctorBlock
 from backlight.lens.doctor.evidence import counted
 from backlight.lens.doctor.report import Report
 from backlight.lens.doctor.step_limit import StepLimit, StepsReachedError
-from backlight.lens.doctor.visit import Visit
 from backlight.lens.pictures.html import page_of
 from backlight.lens.pictures.picture import WAYS, picture_of
 from backlight.lens.pictures.text import tree
@@ -63,14 +63,14 @@ class Magics:
             limit = None if given.steps is None else StepLimit(given.steps)
         except InputError as problem:
             return notice(str(problem))
-        visit = Visit(strict=given.strict, notes=given.notes, engines=None, annotate=False, limit=limit)
+        block = DoctorBlock(strict=given.strict, notes=given.notes, engines=None, annotate=False, limit=limit)
         try:
-            return self._run(given.code, visit, cell is not None)
+            return self._run(given.code, block, cell is not None)
         except StepsReachedError:
             print(f"stopped after {counted(given.steps, 'optimizer step')}")
         finally:
-            if visit.report is not None:
-                self._display(self._named_by_cells(visit.report))
+            if block.report is not None:
+                self._display(self._named_by_cells(block.report))
 
     def graph(self, line: str, cell: str | None = None) -> object:
         """Run a statement, or the cell, and show the graph of its backward.

@@ -108,19 +108,19 @@ def _whole_magic(lines: Sequence[str]) -> tuple[int, str] | None:
 def _without_magics(lines: Sequence[str], skipped: list[str]) -> list[str]:
     """Return lines as Python, and add those left out to `skipped` (NOTE [Lines for IPython])."""
     kept: list[str] = []
-    goes_on = False  # whether the line before was left out and ends in a backslash
+    is_used_later = False  # whether the line before was left out and ends in a backslash
     for line in lines:
-        special = goes_on or (SPECIAL.match(line) is not None and not _is_inside(kept))
+        special = is_used_later or (SPECIAL.match(line) is not None and not _is_inside(kept))
         if not special:
             kept.append(line)
             continue
-        timed = None if goes_on else TIMED.match(line)
+        timed = None if is_used_later else TIMED.match(line)
         if timed:
             kept.append(timed[1] + line[timed.end() :])
             continue
         indent = line[: len(line) - len(line.lstrip())]
-        kept.append("" if goes_on else f"{indent}pass")
-        goes_on = line.rstrip().endswith("\\")
+        kept.append("" if is_used_later else f"{indent}pass")
+        is_used_later = line.rstrip().endswith("\\")
         skipped.append(line.strip())
     return kept
 

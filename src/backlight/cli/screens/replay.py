@@ -86,11 +86,11 @@ class ReplayScreen:
         moves = {"right": 1, "space": 1, "enter": 1, "l": 1, "left": -1, "backspace": -1, "h": -1}
         scrolls = {"down": 1, "j": 1, "up": -1, "k": -1, "pagedown": 8, "pageup": -8}
         if key in moves:
-            self.go(self.at + moves[key])
+            self.show_step(self.at + moves[key])
         elif key in scrolls:
             self.scrolled = max(0, self.scrolled + scrolls[key])
         elif key in ("home", "end", "g", "G"):
-            self.go(0 if key in ("home", "g") else len(self.replay.steps) - 1)
+            self.show_step(0 if key in ("home", "g") else len(self.replay.steps) - 1)
         elif key == "b":
             self._next((step.number for step in self.replay.steps if step.kind == BEGIN), "no backward was recorded")
         elif key == "/":
@@ -99,7 +99,7 @@ class ReplayScreen:
             self._search()
         return True
 
-    def go(self, number: int) -> None:
+    def show_step(self, number: int) -> None:
         """Show another step."""
         self.at = max(0, min(len(self.replay.steps) - 1, number))
         self.scrolled = 0
@@ -126,7 +126,7 @@ class ReplayScreen:
         if not numbers:
             self.notice = otherwise
             return
-        self.go(next((number for number in numbers if number > self.at), numbers[0]))
+        self.show_step(next((number for number in numbers if number > self.at), numbers[0]))
 
     def draw(self, width: int, height: int) -> Text:
         """Return exactly so many lines, none wider than the window."""
@@ -223,8 +223,8 @@ class ReplayScreen:
         return found
 
 
-def walk(screen: ReplayScreen) -> None:
-    """Let a person walk through a replay until they quit."""
+def step_through(screen: ReplayScreen) -> None:
+    """Show a replay and follow the keys until the user quits."""
     console = Console(highlight=False, markup=False, emoji=False, no_color=bool(os.environ.get("NO_COLOR")) or None)
     with console.screen(hide_cursor=True) as window, Keyboard(sys.stdin) as keyboard:
         drawn, going = None, True

@@ -22,7 +22,7 @@ SECONDS_APART = 10  # of the lines, where there is no terminal
 DOING = {
     "indexing": "indexing documents",
     "embedding": "embedding documents",
-    "mining": "looking for wrong documents",
+    "mining": "mining hard negatives",
     "teaching": "scoring by the teacher",
     "validating": "ranking the validation part",
     "training": "training",

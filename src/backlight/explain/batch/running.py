@@ -114,7 +114,7 @@ def run_batch(
             english_only = isinstance(ranker, Reranker) and ranker.reads_english_only
             run = _Run(source, out, Worker(scorer, settings, english_only), strict, watch, notice)
             with closing(run):
-                return run.go()
+                return run.run()
         finally:
             drop_cut_short(out)
 
@@ -150,7 +150,7 @@ class _Run:
         self.repairs: list[Repair] = []
         self.notice = notice
 
-    def go(self) -> Batch:
+    def run(self) -> Batch:
         """Do what is left. If nothing can be done at all, no trace of the job is left."""
         self.stats = [stat_of(file) for file in self.source.files]
         fingerprints = [fingerprint(file) for file in self.source.files]

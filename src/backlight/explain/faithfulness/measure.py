@@ -67,10 +67,10 @@ class Plan:
         pairs: on how many pairs the score is watched as words leave the attention mask.
         budget: passes through the model that a method may take for its explanations in all. A method that needs more
             than `budget / pairs` a pair explains fewer pairs, the first ones, but `fewest` at least.
-        close: on how many pairs words are dropped from the text too, and curves go on to the last word.
+        detailed: on how many pairs words are dropped from the text too, and curves go on to the last word.
         ranked: on how many pairs the document's place among its rivals is watched.
         bounds: on how many pairs AOPC is held against its bounds.
-        checked: on how many pairs company and randomisation are tried, by a costly method on fewer.
+        checked: pairs on which the batch effect and randomisation are checked; fewer for a costly method.
         shortcut: on how many pairs a shortcut is looked for.
         links: on how many pairs interactions are held against links.
         slow_links: on how many of them integrated Hessians are.
@@ -80,7 +80,7 @@ class Plan:
     pairs: int = 500
     budget: int = 2_000
     fewest: int = 12
-    close: int = 40
+    detailed: int = 40
     ranked: int = 100
     bounds: int = 12
     checked: int = 16
@@ -135,14 +135,14 @@ def measure_pair(
     variants: Sequence[Variant],
     *,
     ranked: bool = False,
-    close: bool = False,
+    detailed: bool = False,
     bounds: bool = False,
 ) -> dict:
     """Return what was measured on a question's document, as plain data.
 
     Args:
         ranked: also watch the document's place among its rivals.
-        close: also drop the words from the text, and follow the curves to the last word.
+        detailed: also drop the words from the text, and follow the curves to the last word.
         bounds: also hold each AOPC against the bounds of the document.
     """
     (pair,) = ranker.read([(question.text, question.document)])
@@ -150,13 +150,13 @@ def measure_pair(
     scores = DocumentScores(ranker, pair)
     values = {label: word_values(one, scores.words) for label, one in explained.items()}
     orders = {label: strongest_first(importance(values[label], one.signed)) for label, one in explained.items()}
-    _score_all(scores, orders.values(), TENTHS if close else SHARES)
+    _score_all(scores, orders.values(), TENTHS if detailed else SHARES)
     found = {"score": scores.whole, "words": len(scores), "tokens": len(pair), "failed": failed}
     for label, order in orders.items():
         results[label]["mask"] = _curves(scores, order)
     if ranked and question.rivals:
         found |= _ranks(ranker, question, scores.whole, results)
-    if close:
+    if detailed:
         _add_details(ranker, pair, scores, explained, values, orders, results)
     if bounds:
         found["bounds"] = _add_bounds(ranker, pair, explained, values, results)

@@ -127,14 +127,14 @@ def ranks(values: np.ndarray) -> np.ndarray:
 
 
 def batch_difference(
-    explain: Callable, ranker: Scorer, pairs: Sequence[Pair], company: Sequence[Pair] = ()
+    explain: Callable, ranker: Scorer, pairs: Sequence[Pair], others: Sequence[Pair] = ()
 ) -> list[float]:
-    """Return for each pair how far its values move in the company of the others, relative to its largest value.
+    """Return for each pair how much its values change in a batch with the others, relative to its largest value.
 
     Args:
-        company: pairs that are explained with the others, and not looked at.
+        others: further pairs in the batch, which are not compared.
     """
-    together = explain(ranker, [*pairs, *company])
+    together = explain(ranker, [*pairs, *others])
     return [_difference(explain(ranker, [pair])[0], other) for pair, other in zip(pairs, together)]
 
 

@@ -93,7 +93,7 @@ class Study:
             names = [name for name in ESTIMATES if slow or name not in SLOW]
             work = partial(measure_links, self.ranker, linked, number, names)
             yield Unit(links_key(number), work, LINKED * (5 if number < self.plan.slow_links else 1))
-        checks = {"company": self._batch_invariance, "randomised": self._randomised, "shortcut": self._precision}
+        checks = {"batch_effect": self._batch_invariance, "randomised": self._randomised, "shortcut": self._precision}
         for name, work in checks.items():
             for variant in self.variants if self._can(name) else ():
                 pairs = self._shortcut_pairs(variant) / 4 if name == "shortcut" else 3 * self._checks(variant)
@@ -103,23 +103,23 @@ class Study:
     def _weight(self, number: int, variants: Sequence[Variant]) -> float:
         """Return about how many passes a pair takes: explanations, curves, rivals, bounds."""
         rivals = len(self.questions[number].rivals) if number < self.plan.ranked else 0
-        curves = len(variants) * (14 if number < self.plan.close else 5)
+        curves = len(variants) * (14 if number < self.plan.detailed else 5)
         return sum(map(self.passes_of, variants)) + curves + rivals + (200 if number < self.plan.bounds else 0)
 
     def _can(self, check: str) -> bool:
         """Return whether a check can be made on this model."""
         if check == "shortcut":
             return can_learn(self.ranker) and bool(self._taught() and self._without_words(self.questions))
-        return check == "company" or is_native(self.ranker)
+        return check == "batch_effect" or is_native(self.ranker)
 
     def _measure(self, number: int, variants: Sequence[Variant]) -> dict:
         plan = self.plan
-        near = {name: number < getattr(plan, name) for name in ("ranked", "close", "bounds")}
+        near = {name: number < getattr(plan, name) for name in ("ranked", "detailed", "bounds")}
         return measure_pair(self.ranker, self.questions[number], variants, **near)
 
     def _batch_invariance(self, variant: Variant) -> dict:
-        company = self.ranker.read([(self.questions[-1].text, self.questions[-1].document)])
-        return {"differences": batch_difference(variant, self.ranker, self._checked(variant), company)}
+        other = self.ranker.read([(self.questions[-1].text, self.questions[-1].document)])
+        return {"differences": batch_difference(variant, self.ranker, self._checked(variant), other)}
 
     def _randomised(self, variant: Variant) -> dict:
         self._random = self._random or randomised(self.ranker, seed=self.plan.seed)
@@ -155,7 +155,7 @@ class Study:
         return self._without_words(self._others)[:TAUGHT]
 
     def _checks(self, variant: Variant) -> int:
-        """Return on how many pairs company and randomisation are tried."""
+        """Return on how many pairs the batch effect and randomisation are checked."""
         pairs = max(1, int(CHECKED_PASSES / self.passes_of(variant)))
         return min(pairs, self.plan.checked, len(self.questions))
 

@@ -32,13 +32,15 @@ def _area(kind: str) -> Value:
 MEASURES: dict[str, Value] = {  # what is reported of a method on a pair; columns.py says what it means
     "comprehensiveness": _curve("mask", "deletion"),
     "sufficiency": _curve("mask", "insertion"),
-    "comprehensiveness_dropped": _curve("drop", "deletion"),
-    "sufficiency_dropped": _curve("drop", "insertion"),
-    "comprehensiveness_by_size": lambda pair, own: lost(pair["score"], own["by_size"]) if "by_size" in own else None,
-    "deletion_area": _area("deletion"),
-    "insertion_area": _area("insertion"),
+    "comprehensiveness_deleted": _curve("drop", "deletion"),
+    "sufficiency_deleted": _curve("drop", "insertion"),
+    "comprehensiveness_by_magnitude": lambda pair, own: (
+        lost(pair["score"], own["by_size"]) if "by_size" in own else None
+    ),
+    "deletion_auc": _area("deletion"),
+    "insertion_auc": _area("insertion"),
     "naopc": lambda pair, own: own.get("naopc"),
-    "places_lost": lambda pair, own: own["ranks"][FIFTH] - pair["rank"] if "ranks" in own else None,
+    "ranks_lost": lambda pair, own: own["ranks"][FIFTH] - pair["rank"] if "ranks" in own else None,
     "ndcg_lost": lambda pair, own: pair["ndcg"] - own["ndcgs"][FIFTH] if "ndcgs" in own else None,
     "gap": lambda pair, own: None if own["gap"] is None else abs(own["gap"]),
     "passes": lambda pair, own: own["passes"],
@@ -48,7 +50,7 @@ CHECKS = {  # by the name of the measure: the check, and the part of its record
     "shortcut": ("shortcut", "precisions"),
     "half_random": ("randomised", HALF),
     "all_random": ("randomised", WHOLE),
-    "company": ("company", "differences"),
+    "batch_effect": ("batch_effect", "differences"),
 }
 
 

@@ -29,10 +29,10 @@ TEXTS_AT_ONCE = 256  # read again by `drop` before they are scored
 
 
 def masked(ranker: Scorer, pair: Pair, removals: Iterable[Sequence[Part]]) -> Iterator[Pair]:
-    """Give the pair without the tokens of the parts of each removal.
+    """Yield the pair without the tokens of the parts of each removal.
 
     Raises:
-        InputError: nothing is left of a text that the model reads alone.
+        InputError: nothing is left of a text that the model encodes separately.
     """
     for parts in removals:
         found = pair.kept(~_places(pair, parts))
@@ -44,7 +44,7 @@ def masked(ranker: Scorer, pair: Pair, removals: Iterable[Sequence[Part]]) -> It
 
 
 def dropped(ranker: Scorer, pair: Pair, removals: Iterable[Sequence[Part]]) -> Iterator[Pair]:
-    """Give the pair as the model reads its texts without the parts of each removal."""
+    """Yield the pair read from its texts without the parts of each removal."""
     removals = iter(removals)
     while some := list(islice(removals, TEXTS_AT_ONCE)):
         texts = [tuple(_text_without(pair, side, parts) for side in (QUERY, DOCUMENT)) for parts in some]
@@ -54,7 +54,7 @@ def dropped(ranker: Scorer, pair: Pair, removals: Iterable[Sequence[Part]]) -> I
 
 
 def of_few_windows(pair: Pair) -> bool:
-    """Return whether all windows of a pair's document are read again (see NOTE [Ways to leave words out])."""
+    """Return whether all windows of a pair's document are scored again (see NOTE [Ways to leave words out])."""
     return 1 < pair.best_of <= FEW_WINDOWS
 
 
@@ -66,12 +66,12 @@ def _best_windows(ranker: Scorer, texts: Sequence[tuple[str, str]], stride: int 
 
 
 def passes_of_removal(remove: "Removal", pair: Pair) -> int:
-    """Return how many passes the score of a pair without something takes."""
+    """Return the number of passes for the score of a pair after one removal."""
     return 1 + pair.best_of if remove is dropped and of_few_windows(pair) else 1
 
 
 def replaced(ranker: Scorer, pair: Pair, removals: Iterable[Sequence[Part]]) -> Iterator[Pair]:
-    """Give the pair with the model's mask token in place of the tokens of the parts of each removal.
+    """Yield the pair with the model's mask token in place of the tokens of the parts of each removal.
 
     Raises:
         InputError: the tokenizer has no mask token.
@@ -88,7 +88,7 @@ WAYS: dict[str, Removal] = {"mask": masked, "drop": dropped, "[MASK]": replaced}
 
 
 def removal_called(name: str) -> Removal:
-    """Return the way to leave words out of a name: `way(ranker, pair, removals)` gives one pair a removal.
+    """Return the function of `WAYS` by name: `way(ranker, pair, removals)` yields one pair per removal.
 
     Raises:
         InputError: there is none.
@@ -101,10 +101,10 @@ def removal_called(name: str) -> Removal:
 def score_groups(
     ranker: Scorer, groups: Iterable[Iterable[Pair]], progress: Progress = no_progress
 ) -> list[np.ndarray]:
-    """Return the raw scores of the pairs of each group, all laid end to end a pass at a time.
+    """Return the raw scores of the pairs of each group; pairs of several groups share a pass.
 
     Args:
-        groups: are made as they are needed; each has a pair at least.
+        groups: an iterable, consumed lazily; each group has at least one pair.
         progress: called with the number of groups newly done.
 
     Returns:
@@ -126,7 +126,7 @@ def score_groups(
 
 
 def text_without(text: str, spans: Sequence[tuple[int, int]]) -> str:
-    """Return a text without the characters of spans, and without the white space that is doubled or at an end then.
+    """Return a text without the characters of spans, and without white space that becomes doubled or trailing.
 
     >>> text_without("a red fox, a dog", [(2, 5)]), text_without("a red fox", [(6, 9)])
     ('a fox, a dog', 'a red')

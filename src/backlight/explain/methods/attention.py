@@ -23,17 +23,17 @@ Layers = Sequence[np.ndarray]  # for each layer (heads, tokens, tokens), of one 
 def attention_rollout(
     ranker: Scorer, pairs: Pairs, *, scores: Scores = None, progress: Progress = no_progress
 ) -> list[Attribution]:
-    """Return how much of each token arrives at what the score reads, if attention alone carried it.
+    """Return attention rollout: how much of each token reaches the positions that the score reads, by attention only.
 
         values = w · Π over layers, last first, of ½ (mean attention of the heads) + ½ I
 
-    They are shares: those of a sequence add up to 1. They know where the model looked, not what it did with it, nor
-    whether it helps: the same attentions with another head's weights give the same values.
+    Values are shares: those of a sequence sum to 1. They show where attention went, not its effect on the score or
+    its sign: the same attention with another head's weights gives the same values.
 
     Arguments as in NOTE [A method].
 
     Raises:
-        InputError: the model reads by maxima, so no row is the one that it reads.
+        InputError: the model uses max pooling, so there is no single position that the score reads.
         RuntimeError: the two calls disagree.
 
     Source: Abnar, Zuidema, Quantifying Attention Flow in Transformers, 2020, arXiv:2005.00928.
@@ -51,15 +51,15 @@ def attention_rollout(
 def attention_x_gradient(
     ranker: Scorer, pairs: Pairs, *, scores: Scores = None, progress: Progress = no_progress
 ) -> list[Attribution]:
-    """Return how much of each token arrives by attention that raises the score; arguments as `attention_rollout`.
+    """Return how much of each token is propagated by attention that raises the score; arguments as `attention_rollout`.
 
         Ā = mean over heads of max(0, A · ∂score/∂A),  values = w · (Π over layers, last first, of (I + Ā) − I)
 
-    This is the published rule R ← R + Ā R, from R = I, less the identity that it begins with, which no attention has
-    brought. What lowers the score is left out, so values are never negative.
+    This is the published rule R ← R + Ā R, starting from R = I, minus that identity, which does not come from
+    attention. Attention that lowers the score is left out, so values are never negative.
 
     Raises:
-        InputError: the model reads by maxima, so no row is the one that it reads.
+        InputError: the model uses max pooling, so there is no single position that the score reads.
         RuntimeError: a gradient is missing, zero or not finite, or the two calls disagree.
 
     Source: Chefer, Gur, Wolf, Generic Attention-model Explainability for Interpreting Bi-Modal and Encoder-Decoder

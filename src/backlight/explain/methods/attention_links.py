@@ -20,7 +20,7 @@ MOST_A_WORD = 12
 
 @dataclass(frozen=True)
 class Look:
-    """How much a word of one text looks at a word of the other."""
+    """How much a word of one text attends to a word of the other."""
 
     query: int  # which word of the query
     document: int  # which word of the document
@@ -33,11 +33,11 @@ class AttentionLinks:
 
     Args:
         model: the model's name.
-        query, document: first and last + 1 character of each word.
-        from_query: for each layer, for the mean of its heads and then for each head, the links by which the query's
-            words look at the document's, the strongest first.
-        from_document: those by which the document's words look at the query's, likewise.
-        kept: how many links of each word of the query are kept.
+        query, document: start and end character of each word.
+        from_query: for each layer, for the mean of its heads and then for each head, the attention of the query's words
+            to the document's, the strongest first.
+        from_document: the attention of the document's words to the query's, likewise.
+        kept: the number of links kept for each word of the query.
     """
 
     model: str
@@ -49,9 +49,9 @@ class AttentionLinks:
 
 
 def attention_links(ranker: Scorer, pair: Pair) -> AttentionLinks | None:
-    """Return the attention between the words of query and document; None for a model that reads the two apart.
+    """Return the attention between the words of query and document; None for a model that encodes them separately.
 
-    A word of several tokens looks as its tokens do on average, and is looked at as all of them together.
+    For a word of several tokens, the attention that it pays is averaged, and the attention that it gets is summed.
     """
     if len(pair.lengths) != 1:
         return None

@@ -37,11 +37,11 @@ def explain_by_batch(
     valued: Callable[[PairBatch, ScoreCheck], Valued],
     width: Callable[[Pair], int] = len,
 ) -> list[Attribution]:
-    """Return explanations by a function that gives a batch's scores, and a value for each of its tokens.
+    """Return explanations by a function that computes a batch's scores and a value for each token.
 
     Args:
-        valued: takes a batch and the check that its scores must pass, and gives (pairs,) and (tokens,).
-        width: how many tokens of a batch a pair counts for.
+        valued: takes a batch and a check for its scores, and returns scores (pairs,) and values (tokens,).
+        width: the number of tokens that a pair counts for.
     """
     done = []
     for batch, check in checked_passes(ranker, pairs, scores, width):
@@ -55,12 +55,12 @@ def explain_by_batch(
 def gradients_at(ranker: Scorer, points: Iterable[tuple[Pair, np.ndarray]]) -> Iterator[tuple[float, np.ndarray]]:
     """Yield the score of each point and its gradient there, in their order.
 
-    A method that follows a path or draws noise evaluates one pair at many points. They are laid end to end like any
-    pairs, so that many short passes become few long ones.
+    A method with a path or noise evaluates one pair at many points. The points are batched like other pairs, so that
+    many short passes become few long ones.
 
     Args:
-        points: pairs, each with the word embeddings that stand in for its own, (tokens, hidden). They are made as they
-            are needed: only those of one pass are held.
+        points: pairs, each with word embeddings that replace its own, (tokens, hidden). They are consumed lazily: only
+            those of one pass are in memory.
 
     Shapes: yields (), (tokens, hidden)
 

@@ -17,14 +17,14 @@ from backlight.models.scorer import Progress, Scorer, no_progress
 
 
 def generator_of(pair: Pair, seed: int) -> np.random.Generator:
-    """Return random numbers that belong to a pair and a seed, whatever else is explained with it."""
+    """Return a random generator that depends only on the pair and the seed."""
     return np.random.default_rng([seed, zlib.crc32(pair.query.encode()), zlib.crc32(pair.document.encode())])
 
 
 def embedding_magnitude(
     ranker: Scorer, pairs: Pairs, *, scores: Scores = None, progress: Progress = no_progress
 ) -> list[Attribution]:
-    """Return the length of each token's word embedding, which depends neither on the other text nor on the score.
+    """Return the norm of each token's word embedding, which depends neither on the other text nor on the score.
 
     Arguments as in NOTE [A method]. Values are in units of the embedding: a control, not an explanation.
     """
@@ -41,11 +41,10 @@ def embedding_magnitude(
 def random_values(
     ranker: Scorer, pairs: Pairs, *, seed: int = 0, scores: Scores = None, progress: Progress = no_progress
 ) -> list[Attribution]:
-    """Return a number between 0 and 1 for each word, drawn without a look at the model.
+    """Return a random number between 0 and 1 for each word, independent of the model.
 
     Args:
-        seed: another gives other numbers; the same gives the same for a pair, in any company. Others as in NOTE [A
-            method].
+        seed: the numbers of a pair depend only on the pair and the seed. Others as in NOTE [A method].
     """
     meaning = "drawn from [0, 1), a control: it knows nothing of the model"
     recipe = Recipe("random", meaning, settings={"seed": seed})

@@ -37,14 +37,15 @@ NUMBERS_AT_ONCE = 1 << 23  # of the widest array of parts: 32 MiB in float32
 
 
 def decompx(ranker: Scorer, pairs: Sequence[Pair], *, progress: Progress = no_progress) -> list[Attribution]:
-    """Return each token's part of the score, in units of the score; the parts add up to the score.
+    """Return each token's contribution to the score, in units of the score; contributions sum to the score.
 
-    A pair of n tokens costs about as much as n forward passes. A token's own position and segment count as its own.
-    Arguments as in NOTE [A method]; the model is a cross-encoder or bi-encoder of BERT's shape on backlight's engine.
+    A pair of n tokens costs about as much as n forward passes. A token's position and segment embeddings count as part
+    of the token. Arguments as in NOTE [A method]; the model is a cross-encoder or bi-encoder of BERT's architecture on
+    backlight's engine.
 
     Raises:
-        InputError: the model is of another shape, or pools by maximum.
-        RuntimeError: the ordinary call gives another score, or parts are not finite.
+        InputError: the model has another architecture, or uses max pooling.
+        RuntimeError: the score differs from that of the ordinary call, or contributions are not finite.
     """
     encoder = getattr(ranker, "encoder", None)
     if not isinstance(encoder, (Bert, TwoStreamBert)):

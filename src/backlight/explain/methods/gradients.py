@@ -52,8 +52,8 @@ def gradient_x_input(
 ) -> list[Attribution]:
     """Return Σ ∂score/∂embedding · embedding for each token, in units of the score; otherwise as `saliency`.
 
-    That is what the score would lose, were it linear, if the embedding shrank to zero. The sign says whether the word
-    helps (+) or harms (−).
+    This is the first-order estimate of the score lost if the embedding became zero: + if the word raises the score,
+    − if it lowers it.
     """
     recipe = Recipe("gradient-x-input", "Σ ∂score/∂embedding · embedding", signed=True, passes=PASSES)
     return _explained(ranker, pairs, scores, progress, recipe, lambda gradients, words: (gradients * words).sum(axis=1))

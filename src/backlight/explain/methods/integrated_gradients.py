@@ -100,18 +100,18 @@ def integrated_gradients(
     Special tokens keep their own embeddings in the baseline, as is usual for BERT, so their values are zero.
 
     Args:
-        baseline: what words are compared with: `zero`, `pad`, `mask` or `average`.
-        moved: whose words the baseline takes: those of `both` texts, of the `query` or of the `document` alone. Two
-            texts without words look alike, and a model may score them above every real pair: see `baseline_score`.
-        rule: how the way is summed: `midpoint` or `gauss-legendre`. On BERTs the midpoint rule settles with fewer
-            steps: the gradient turns most near the baseline, and polynomials follow it no better.
-        steps: how many points there are on the way at first; they are doubled until the gap is small.
-        max_steps: how many points there may be. The gap that is left with them is reported.
-        tolerance: how large the gap may be, as a share of |score − baseline's score|.
-        floor: how large it may be at any rate, in units of the score. Others as in NOTE [A method].
+        baseline: the embeddings that words are compared with: `zero`, `pad`, `mask` or `average`.
+        moved: the texts whose words are replaced in the baseline: `both`, only the `query`, or only the `document`. Two
+            texts without words are similar, and a model may score them above every real pair: see `baseline_score`.
+        rule: the quadrature rule: `midpoint` or `gauss-legendre`. On BERTs the midpoint rule converges in fewer
+            steps, because the gradient changes most near the baseline.
+        steps: the number of points on the path at first; it is doubled until the gap is small.
+        max_steps: the largest number of points. The remaining gap is reported.
+        tolerance: the allowed gap, relative to |score − baseline's score|.
+        floor: a gap that is always allowed, in units of the score. Others as in NOTE [A method].
 
     Returns:
-        One explanation a pair, in units of the score. Its settings tell whether the gap is `within_tolerance`.
+        One explanation per pair, in units of the score. Its settings say whether the gap is `within_tolerance`.
 
     Raises:
         InputError: an option is not one of those, or the model has no such baseline.

@@ -31,7 +31,7 @@ MOST = 10_000  # passes that a matrix may take unless more are allowed
 
 @dataclass(frozen=True)
 class Link:
-    """A word of the query, a word of the document, and what the two bring together."""
+    """A word of the query, a word of the document, and their interaction."""
 
     query: Word
     document: Word
@@ -40,7 +40,7 @@ class Link:
 
 @dataclass(frozen=True)
 class Interactions(Tabular):
-    """What each word of the query and each word of the document bring together, beyond what each brings alone.
+    """The interaction of each word of the query with each word of the document, beyond their separate effects.
 
     Args:
         method: the method's name, a key of `MATRICES`.
@@ -51,15 +51,15 @@ class Interactions(Tabular):
         query: the query's words; the value of each is the sum of its row.
         document: the document's words, as far as the model read it; the value of each is the sum of its column.
         values: in units of the score, (query words, document words).
-        signed: whether a value says by its sign if the two words together help (+) or harm (−) the score.
+        signed: whether the sign of a value says that the two words together raise (+) or lower (−) the score.
         baseline: what the inputs were compared with; None for methods that compare with nothing.
-        gap: by how much the values of all tokens with all tokens miss the sum that the method promises, in units of the
-            score; None for methods that promise no sum.
+        gap: the difference between the sum over all pairs of tokens and the sum that the method guarantees, in units of
+            the score; None for methods that guarantee no sum.
         passes: how many times the pair went through the model, forward or backward.
         settings: the options of the method by name.
-        truncation: how much of the document is outside of what was read.
-        window: which window of the document it is of, where it was read in windows; None where it was not.
-        read_as: words of the query that were read as others; their values stand at the words as they are written.
+        truncation: how much of the document was not read.
+        window: the window of the document, if it was read in windows; else None.
+        read_as: words of the query that were corrected; values are attributed to the words as written.
         activated: the score after the model's activation.
     """
 
@@ -127,20 +127,21 @@ class Interactions(Tabular):
 
 
 def joint_occlusion(ranker: Scorer, pair: Pair, *, by: str = "mask", most: int = MOST) -> Interactions:
-    """Return what two words bring together: score − score without i − score without j + score without both.
+    """Return the interaction of two words: score − score without i − score without j + score without both.
 
     Args:
         pair: as `ranker.read` gives it.
-        by: how words are left out, a key of `WAYS` (see NOTE [Ways to leave words out]).
-        most: how many passes it may take.
+        by: how words are removed, a key of `WAYS` (see NOTE [Ways to leave words out]).
+        most: the largest number of passes.
 
     Returns:
-        In units of the score. With + the two need each other, with − one stands in for the other. The cost is a pass
-        for each word and for each two words, one of the query and one of the document.
+        In units of the score. + means that the words need each other, − that one can replace the other. The cost is
+        one pass for each word and for each pair of a query word and a document word.
 
     Raises:
-        InputError: `by` is not a way, the model does not know it, or the words need more passes than `most`.
-        RuntimeError: no two words bring anything together, or a score is not finite.
+        InputError: `by` is not a key of `WAYS` or not supported by the model, or the words need more passes than
+            `most`.
+        RuntimeError: all interactions are zero, or a score is not finite.
     """
     query, document = word_parts(pair, QUERY), word_parts(pair, DOCUMENT)
     _check_cost(ranker, pair, "joint-occlusion", (1 + len(query)) * (1 + len(document)), most)
@@ -165,12 +166,12 @@ def joint_occlusion(ranker: Scorer, pair: Pair, *, by: str = "mask", most: int =
 def hessian(ranker: Scorer, pair: Pair, *, most: int = MOST) -> Interactions:
     """Return embeddingᵢ · ∂²score/∂embeddingᵢ∂embeddingⱼ · embeddingⱼ, summed over the tokens of two words.
 
-    That is by how much one word's gradient × input would change, were the change of its gradient linear, if the other
-    word's embedding shrank to zero. It says what happens near this pair, and nothing of larger changes.
+    This is the first-order change of one word's gradient × input if the other word's embedding became zero. It is
+    local to this pair and says nothing about larger changes.
 
     Args:
         pair: as `ranker.read` gives it.
-        most: how many passes it may take.
+        most: the largest number of passes.
 
     Raises:
         InputError: the model runs on another engine, or the words need more passes than `most`.
@@ -206,27 +207,27 @@ def integrated_hessians(
     floor: float = 1e-4,
     most: int = MOST,
 ) -> Interactions:
-    """Return what two words bring together on the way from a baseline.
+    """Return the interaction of two words on the path from a baseline (integrated Hessians).
 
     See NOTE [Integrated Hessians] in explain/methods/integrated_hessians.py. Special tokens keep their own embeddings
-    in the baseline, so that nothing is shared out to them.
+    in the baseline, so that nothing is attributed to them.
 
     Args:
         pair: as `ranker.read` gives it.
-        baseline: what stands in for the words: `zero`, `pad`, `mask` or `average`, as for integrated gradients.
-        steps: how many points there are on the way at first; they are doubled until the gap is small.
-        max_steps: how many points there may be. The gap that is left with them is reported.
-        tolerance: how large the gap may be, as a share of the sizes of all tokens' values; those of the two texts
-            are often large and nearly cancel.
-        floor: how large it may be at any rate, in units of the score.
-        most: how many passes the first `steps` may take.
+        baseline: the embeddings that words are compared with: `zero`, `pad`, `mask` or `average`.
+        steps: the number of points on the path at first; it is doubled until the gap is small.
+        max_steps: the largest number of points. The remaining gap is reported.
+        tolerance: the allowed gap, relative to the sum of |values| of all tokens; those of the two texts are often
+            large and nearly cancel.
+        floor: a gap that is always allowed, in units of the score.
+        most: the largest number of passes for the first `steps`.
 
     Returns:
         In units of the score. Each value counts twice in the sum that `gap` checks, once from each side. The settings
-        tell how that sum is made up: what is shared out `within_query`, `between` the texts and `within_document`.
+        have the parts of that sum: `within_query`, `between` the texts and `within_document`.
 
     Raises:
-        InputError: the model runs on another engine, has no such baseline, the steps are none, or the words need more
+        InputError: the model runs on another engine or has no such baseline, `steps` is below 1, or the words need more
             passes than `most`.
         RuntimeError: all values are zero, one is not finite, or the score is not that of an ordinary call.
     """
@@ -262,7 +263,7 @@ def integrated_hessians(
 
 
 def maxsim(ranker: Scorer, pair: Pair) -> Interactions:
-    """Return which word of the document each word of the query was matched with, and what that brings to the score.
+    """Return the document word that each query word was matched with, and its contribution to the score.
 
         score = Σ over the query's tokens of max over the document's tokens of similarity
 
@@ -270,11 +271,11 @@ def maxsim(ranker: Scorer, pair: Pair) -> Interactions:
         pair: as `ranker.read` gives it.
 
     Returns:
-        In units of the score. What the query's special tokens bring, and words that match the document's special
-        tokens, is in the settings as `special_tokens`; with it the values add up to the score but for the `gap`.
+        In units of the score. The contribution of the query's special tokens, and of words that match the document's
+        special tokens, is in the settings as `special_tokens`; with it the values sum to the score, up to the `gap`.
 
     Raises:
-        InputError: the model does not match tokens: it is no late interaction.
+        InputError: the model is not a late-interaction model.
         RuntimeError: no word was matched with a word.
     """
     if not hasattr(ranker, "token_matches"):
@@ -334,19 +335,18 @@ def matrix(
     max_windows: int = MAX_WINDOWS,
     **options,
 ) -> Interactions:
-    """Return what each word of the query and each word of the document bring together.
+    """Return the interactions of the words of query and document.
 
     Args:
         method: a name of `MATRICES`.
-        windows: how a document is read that is longer than the model reads: its "best" window, or cut at its end
-            (None).
+        windows: how a document longer than the model's limit is read: its "best" window, or truncated (None).
         stride, max_windows: of the windows (see `WindowOptions` in explain/windows.py).
         options: of the method.
 
     Raises:
-        InputError: there is no such method, the windows are "mean", a text holds nothing that the model reads, or an
-            option does not fit.
-        RuntimeError: nothing was found (see the method).
+        InputError: there is no such method, the windows are "mean", a text has nothing that the model reads, or an
+            option is invalid.
+        RuntimeError: see the method.
     """
     if method not in MATRICES:
         raise unknown("method", method, MATRICES)

@@ -21,7 +21,7 @@ PASSES = 2  # one forward, which gives the score too, and one backward, down to 
 def products_by_layer(ranker: Scorer, batch: PairBatch) -> tuple[np.ndarray, np.ndarray]:
     """Return raw scores, and Σ ∂score/∂state · state of each token at each layer, in units of the score.
 
-    Shapes: -> (pairs,), (layers + 1, tokens); the first row is of what the first layer was given
+    Shapes: -> (pairs,), (layers + 1, tokens); the first row is the input of the first layer
     """
     inside = ranker.inside(batch, slopes=True)
     rows = [(state * gradient).sum(axis=1) for state, gradient in zip(inside.states, inside.state_slopes)]
@@ -39,11 +39,11 @@ def layer_gradient_x_activation(
     """Return Σ ∂score/∂state · state of each token's state after a layer, in units of the score.
 
     Args:
-        layer: after which layer; 0 for what the first layer is given; by default half of the layers. Others as in NOTE
-            [A method].
+        layer: the number of the layer; 0 is the input of the first layer; by default half of the layers. Others as in
+            NOTE [A method].
 
     Raises:
-        InputError: there is no such layer, or the score reads no word's state after it.
+        InputError: there is no such layer, or the score does not depend on the words' states after it.
         RuntimeError: a gradient is missing, zero or not finite, or the two calls disagree.
     """
     done = []

@@ -120,20 +120,20 @@ def leave_one_out(
     scores: Scores = None,
     progress: Progress = no_progress,
 ) -> list[Attribution]:
-    """Return what each score loses when a word is deleted, measured for the strongest: score − score without it.
+    """Return the score lost when each word is deleted, measured for the strongest words: score − score without it.
 
     See NOTE [Measured and estimated].
 
     Args:
-        unit: what is deleted: each "word", "span" (a phrase between function words) or "sentence".
-        by: how words are left out, a key of `WAYS` (see NOTE [Ways to leave words out]).
-        words: how many words of each pair are measured; by default as many as the budget allows, 5 of the document and
-            3 of the query at least.
-        budget: seconds for measuring the words of all pairs; by default ½. A budget that is given is kept even where it
-            is too small for the first words.
+        unit: what is deleted: a "word", "span" (a phrase between function words) or "sentence".
+        by: how words are removed, a key of `WAYS` (see NOTE [Ways to leave words out]).
+        words: the number of words to measure per pair; by default as many as the budget allows, at least 5 of the
+            document and 3 of the query.
+        budget: seconds for measuring the words of all pairs; by default ½. An explicit budget is kept even if it is
+            too small for the first words.
         estimate: the method that orders the words, a key of `ESTIMATES`, and its options: "saliency",
-            "layer-gradient-x-activation:layer=5"; by default "deletion-gradient" (a `Reranker` takes the one that the
-            model's folder names: `backlight evaluate --save`). Others as in NOTE [A method].
+            "layer-gradient-x-activation:layer=5"; by default "deletion-gradient" (a `Reranker` uses the one saved in
+            the model's folder by `backlight evaluate --save`). Others as in NOTE [A method].
 
     Raises:
         InputError: an option is unknown, or a score is not finite.

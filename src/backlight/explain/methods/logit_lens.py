@@ -24,11 +24,11 @@ class BuildUp:
 
     Args:
         model: the model's name.
-        score_name: what a score is.
+        score_name: the kind of score, such as "logit".
         query, document: the texts.
         score: the raw score.
-        after: the score were each layer the last, (layers + 1,): the first is of what the first layer is given, the
-            last is the raw score.
+        after: the score if each layer were the last, (layers + 1,): the first entry uses the input of the first layer,
+            the last is the raw score.
         passes: how many times the pair went through the model.
     """
 
@@ -51,10 +51,10 @@ def build_up(ranker: GraphScorer, pairs: Sequence[Pair]) -> list[BuildUp]:
     """Return how the score of each pair builds up, in units of the score.
 
     Args:
-        pairs: as `ranker.read` gives them.
+        pairs: as returned by `ranker.read`.
 
     Raises:
-        RuntimeError: the last layer's score is not the ordinary call's.
+        RuntimeError: the last layer's score differs from that of the ordinary call.
     """
     done = []
     for some in passes(pairs):

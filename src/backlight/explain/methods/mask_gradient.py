@@ -55,7 +55,7 @@ def mask_gradient(
     Arguments as in NOTE [A method].
 
     Raises:
-        InputError: the model shows no attentions.
+        InputError: the model does not return attention.
         RuntimeError: a gradient is missing, zero or not finite, or the two calls disagree.
     """
     recipe = Recipe("mask-gradient", "∂score/∂mask: what it loses as the word leaves the attention", True, passes=2)
@@ -65,7 +65,7 @@ def mask_gradient(
 def deletion_gradient(
     ranker: Scorer, pairs: Pairs, *, scores: Scores = None, progress: Progress = no_progress
 ) -> list[Attribution]:
-    """Return what the score loses to first order as each token is deleted: arguments and errors as `mask_gradient`.
+    """Return the first-order estimate of the score lost when each token is deleted; arguments as `mask_gradient`.
 
     See NOTE [What moves up].
     """

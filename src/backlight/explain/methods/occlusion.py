@@ -17,15 +17,15 @@ from backlight.models.scorer import Progress, Scorer, no_progress
 
 
 def occlusion(ranker: Scorer, pairs: Pairs, *, by: str = "mask", progress: Progress = no_progress) -> list[Attribution]:
-    """Return what each score loses when a word of query or document is left out: score − score without the word.
+    """Return the score lost when each word of query or document is removed: score − score without the word.
 
-    Tokens that belong to no text stay. It takes a pass for each word and one for the full pair.
+    Special tokens are kept. The cost is one pass for each word and one for the full pair.
 
     Args:
-        by: how words are left out, a key of `WAYS` (see NOTE [Ways to leave words out]). Others as in NOTE [A method].
+        by: how words are removed, a key of `WAYS` (see NOTE [Ways to leave words out]). Others as in NOTE [A method].
 
     Raises:
-        InputError: `by` is not a way, or the model does not know it.
+        InputError: `by` is not a key of `WAYS`, or the model does not support it.
         RuntimeError: no word changes the score, or a score is not finite.
     """
     return _explained(ranker, pairs, word_parts, by, progress, "occlusion", "score − score without it")
@@ -34,9 +34,9 @@ def occlusion(ranker: Scorer, pairs: Pairs, *, by: str = "mask", progress: Progr
 def occlusion_by_sentence(
     ranker: Scorer, pairs: Pairs, *, by: str = "mask", progress: Progress = no_progress
 ) -> list[Attribution]:
-    """Return what each score loses when a sentence is left out; each `Word` of the result is a sentence.
+    """Return the score lost when each sentence is removed; each `Word` of the result is a sentence.
 
-    Where a text is one sentence, its value is what the score loses without the text. Otherwise as `occlusion`;
+    If a text is one sentence, its value is the score lost without the text. Otherwise as `occlusion`;
     see NOTE [What a sentence is].
     """
     meaning = "score − score without the sentence"

@@ -32,7 +32,7 @@ BUDGET = 2000  # coalitions that are scored for a pair
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """Values of players, and their standard errors: zero where all coalitions were scored."""
+    """Values of players, and their standard errors, which are zero if all coalitions were scored."""
 
     values: np.ndarray  # (players,)
     errors: np.ndarray  # (players,)
@@ -50,15 +50,15 @@ def shapley(
     """Return the Shapley value of each word by sampling orders, each together with its reverse; see NOTE [The game].
 
     Args:
-        budget: how many coalitions may be scored for a pair. If all of them fit, values are exact.
-        seed: of the orders.
-        by: how words are left out, a key of `WAYS` (see NOTE [Ways to leave words out]). Others as in NOTE [A method].
+        budget: the largest number of coalitions to score for a pair. If all of them fit, values are exact.
+        seed: seed of the orders.
+        by: how words are removed, a key of `WAYS` (see NOTE [Ways to leave words out]). Others as in NOTE [A method].
 
     Returns:
-        One explanation a pair, in units of the score; `Word.error` is the standard error of its value.
+        One explanation per pair, in units of the score; `Word.error` is the standard error of its value.
 
     Raises:
-        InputError: the budget is too small for the words of a pair, or `by` is not a way that the model knows.
+        InputError: the budget is too small for the words of a pair, or the model does not support `by`.
         RuntimeError: no word changes the score, or a score is not finite.
 
     Source: Castro, Gómez, Tejada, Polynomial Calculation of the Shapley Value Based on Sampling, 2009; Mitchell,
@@ -79,8 +79,8 @@ def kernel_shap(
     """Return the Shapley value of each word by regression over coalitions; arguments and errors as `shapley`.
 
     Coalitions are drawn with the probability of the Shapley kernel, each together with its complement. The values are
-    the weights of the linear game that is nearest to the scores drawn, with its sum held at v(all) − v(none). Their
-    errors are those of a regression with unknown noise, by pairs of coalitions.
+    the weights of the linear game that fits the sampled scores best, with its sum fixed at v(all) − v(none). Their
+    standard errors are those of a regression with unknown noise, by pairs of coalitions.
 
     Source: Lundberg, Lee, 2017, arXiv:1705.07874; Covert, Lee, Improving KernelSHAP, 2021, arXiv:2012.01536.
     """

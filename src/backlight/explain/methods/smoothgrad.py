@@ -39,12 +39,12 @@ def smoothgrad(
     Values are in units of the score per unit of embedding.
 
     Args:
-        noise: how much of it, see NOTE [Noise].
-        samples: how many copies.
-        seed: of the noise; a pair's noise is the same in any company. Others as in NOTE [A method].
+        noise: the noise level, see NOTE [Noise].
+        samples: the number of noisy copies.
+        seed: seed of the noise, which depends only on the pair and the seed. Others as in NOTE [A method].
 
     Raises:
-        InputError: there is no sample, or the noise is not positive.
+        InputError: `samples` is below 1, or the noise is not positive.
         RuntimeError: a gradient is missing, zero or not finite, or the two calls disagree.
     """
     meaning = "mean of Σ|∂score/∂embedding| over noisy embeddings"
@@ -67,7 +67,7 @@ def smoothgrad_mean(
 ) -> list[Attribution]:
     """Return Σ |mean of ∂score/∂embedding over noisy copies|; arguments and errors as `smoothgrad`.
 
-    Where the gradient turns from copy to copy, its mean is short: only what all copies agree on is left.
+    If the gradient changes direction between copies, its mean is small: only components common to all copies remain.
     """
     meaning = "Σ|mean ∂score/∂embedding over noisy embeddings|"
     return _explained(

@@ -21,10 +21,10 @@ class Term:
     """A term of the vocabulary with its weight in both texts.
 
     Args:
-        text: as the vocabulary spells it.
+        text: the term as spelt in the vocabulary.
         query, document: its weights.
-        value: what it brings to the score: the product of both.
-        in_query, in_document: whether the text has a token that is this term; else the model added it.
+        value: its contribution to the score: the product of the weights.
+        in_query, in_document: whether the text has a token that is this term; else the model added it (expansion).
     """
 
     text: str
@@ -43,7 +43,7 @@ class TermWeights(Tabular):
         model: the model's name.
         score: the raw score.
         query_text, document_text: the texts.
-        terms: those with a weight, the one that brings most to the score first.
+        terms: those with a weight, the largest contribution to the score first.
     """
 
     model: str
@@ -73,7 +73,7 @@ def term_weights(ranker: Scorer, pair: Pair) -> TermWeights:
     """Return the terms of a pair.
 
     Raises:
-        InputError: the model gives terms no weights.
+        InputError: the model is not a sparse term-weight model.
     """
     if not hasattr(ranker, "term_weights"):
         raise InputError(f"terms needs a SparseEncoder, whose score is a sum over terms, and {ranker.name} is none")

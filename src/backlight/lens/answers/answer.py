@@ -18,11 +18,11 @@ class Answer:
     Args:
         question: such as `Why is w.grad None?`.
         verdict: the answer in one line.
-        evidence: what was seen, values and lines: one sentence each.
-        cause: what most likely led to it; "" if nothing is wrong.
-        cure: what to try; "" if there is nothing to cure.
-        path: the way through the graph that matters, from the loss, a node each.
-        finding: the doctor's finding, if one of its rules fits; `backlight doctor --explain` says more of that rule.
+        evidence: recorded values and lines, one sentence each.
+        cause: the likely cause; "" if nothing is wrong.
+        cure: what to try; "" if there is nothing to fix.
+        path: the relevant path through the graph, from the loss, one node per item.
+        finding: the doctor's finding, if one of its rules applies; `backlight doctor --explain` describes that rule.
     """
 
     question: str

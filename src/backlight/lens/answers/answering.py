@@ -68,8 +68,8 @@ def why_none(case: Case) -> Answer:
         if found is not None:
             return found
     return answer(
-        f"No backward has written it, or it was set to None since; {case.name} is a leaf and requires grad.",
-        cause="No backward is known here.",
+        f"No backward has written it, or it was then set to None; {case.name} is a leaf and requires grad.",
+        cause="No backward was recorded.",
         cure=f"Ask why({case.name}, loss), or inside `with lens.watch():`, so that the graph can be examined.",
     )
 
@@ -81,7 +81,7 @@ def _requires_none(case: Case, answer: Answering) -> Answer | None:
         return answer(
             f"{case.name} has no graph: `{case.cut.op}` at {at(case.cut.place)} {CUT[case.cut.reason]}",
             rule="BL103",
-            cause="What it was computed from requires grad; it itself does not.",
+            cause="The tensors it was computed from require grad; it does not.",
             cure=CURE[case.cut.reason],
         )
     if not case.floats:
@@ -101,7 +101,7 @@ def _is_no_leaf(case: Case, answer: Answering) -> Answer | None:
     leaves = [] if case.paths is None or case.node is None else _leaves_behind(case)
     evidence = [f"it was computed from the leaf {name}, which has {has}" for name, has in leaves[:3]]
     return answer(
-        f"{case.name} is no leaf: {case.made} made it{place}, and only leaves keep their gradient",
+        f"{case.name} is not a leaf: {case.made} made it{place}, and only leaves keep their gradient",
         rule="BL101",
         evidence=evidence,
         path=path_of(case),
@@ -145,7 +145,7 @@ def _not_reached(case: Case, answer: Answering) -> Answer | None:
     return answer(
         unreachable(case),
         rule="BL707" if case.parameter else "",
-        cause=f"What is computed from it leaves the graph there: `{cuts[0].op}` {CUT[cuts[0].reason]}." if cuts else "",
+        cause=f"Values computed from it leave the graph there: `{cuts[0].op}` {CUT[cuts[0].reason]}." if cuts else "",
         cure=CURE[cuts[0].reason] if cuts else "",
         evidence=[*cut_lines(cuts), *_ends(case)],
     )
@@ -158,7 +158,7 @@ def unreachable(case: Case) -> str:
     if not case.requires_grad:
         return f"{case.name} does not require grad: no graph leads to it"
     if loss is not None and loss.requires_grad and loss.is_leaf:
-        return f"{name} is itself a leaf: it was made of numbers, with requires_grad=True, and has no graph"
+        return f"{name} is itself a leaf: it was created from numbers with requires_grad=True and has no graph"
     if loss is not None and not loss.requires_grad:
         cut = f": `{loss.cut.op}` at {at(loss.cut.place)} {CUT[loss.cut.reason]}" if loss.cut is not None else ""
         return f"{name} has no graph{cut or ': it does not require grad'}"
@@ -186,15 +186,15 @@ def _stopped(case: Case, answer: Answering) -> Answer | None:
     if paths is None or paths.backward is None or case.node is None or case.node.id in paths.steps:
         return None
     if paths.backward.problem is not None:
-        verdict = f"backward stopped before it came to {case.name}: {paths.backward.problem.splitlines()[0]}"
+        verdict = f"backward stopped before it reached {case.name}: {paths.backward.problem.splitlines()[0]}"
         return answer(verdict, cause="An exception ended the run.", cure="See the exception.", path=path_of(case))
     last = next((node for node in reversed(paths.path()) if node.id in paths.steps), None)
     if last is None:
         return None
     return answer(
-        f"no gradient got past {described(last)}",
+        f"no gradient passed {described(last)}",
         cause="The op (or a Function's backward) returned None for this input, or other inputs were requested.",
-        cure="Return a gradient for this input in backward(), or leave inputs= out.",
+        cure="Return a gradient for this input in backward(), or remove inputs=.",
         path=path_of(case),
     )
 
@@ -203,9 +203,9 @@ def _given_to_grad(case: Case, answer: Answering) -> Answer | None:
     if case.paths is None or case.paths.backward is None or case.paths.backward.into_grad:
         return None
     return answer(
-        f"autograd.grad() at {at(case.paths.backward.place)} returns gradients and writes no .grad",
+        f"autograd.grad() at {at(case.paths.backward.place)} returns gradients and does not write .grad",
         cause="Only backward() adds to .grad.",
-        cure="Use what autograd.grad() returned, or call backward().",
+        cure="Use the result of autograd.grad(), or call backward().",
         path=path_of(case),
     )
 
@@ -217,7 +217,7 @@ def _gone(case: Case, answer: Answering) -> Answer | None:
     arrived = case.paths.incoming(case.node.id) if ran else None
     evidence = [f"a gradient had arrived: {magnitude(arrived)}"] if arrived is not None else []
     return answer(
-        f"backward has run and reached {case.name}; its .grad was set to None since",
+        f"backward has run and reached {case.name}; its .grad was then set to None",
         rule="BL704",
         cause="zero_grad() came after backward(), and sets .grad to None.",
         cure="Read .grad between backward() and zero_grad().",
@@ -231,7 +231,7 @@ def _not_yet(case: Case, answer: Answering) -> Answer | None:
         return None
     name = "the loss" if case.loss is None else case.loss.name
     return answer(
-        f"backward() of {name} has not run; its graph does reach {case.name}",
+        f"backward() of {name} has not run; its graph reaches {case.name}",
         cause="There is no gradient yet.",
         cure=f"Call {name}.backward()." if case.loss is not None else "Call backward() of the loss.",
         path=path_of(case),
@@ -268,13 +268,13 @@ def _why_zero(case: Case) -> Answer:
             return _blaming(case, answer, culprit)
     if case.paths is not None and case.node is not None and not case.paths.path():
         return answer(
-            f"no backward that was seen reached {case.name}: its .grad was set to 0",
+            f"no recorded backward reached {case.name}: its .grad was set to 0",
             cause=unreachable(case),
             cure="; ".join(CURE[cut.reason] for cut in case.cuts[:1]) or "Compute the loss from it.",
             evidence=cut_lines(case.cuts),
         )
     return answer(
-        f"all {case.grad.size} elements are 0, and no node here shows why",
+        f"all {case.grad.size} elements are 0, and no recorded node shows why",
         cause="The loss does not change with it, or zero_grad(set_to_none=False) came after backward().",
         cure="Run the forward and backward inside `with lens.watch():` and ask again there.",
         path=path_of(case),
@@ -288,7 +288,7 @@ def _why_non_finite(case: Case) -> Answer:
         culprit = non_finite_in_forward(case.paths) or non_finite_in_backward(case.paths)
     if culprit is None:
         return answer(
-            f"{magnitude(case.grad)} elements, and where that began was not seen",
+            f"{magnitude(case.grad)} elements, but the origin was not recorded",
             cause="A NaN or an infinity in the forward, or a derivative that is infinite.",
             cure="Run the forward and backward inside `with lens.watch():` and ask again there.",
             rule="BL802" if case.grad.nans else "BL804",
@@ -341,7 +341,8 @@ def _why_huge(case: Case) -> Answer:
         start = case.paths.incoming(case.paths.path()[0].id)
         total = f"{case.grad.norm / start.norm:.4g} times" if start is not None and start.norm else "grown"
         return answer(
-            f"it is {total} what backward started with: {described(grown[0][0])} alone gives {grown[0][1]:.4g} times",
+            f"it is {total} the initial gradient of backward: {described(grown[0][0])} alone multiplies by "
+            f"{grown[0][1]:.4g}",
             evidence=evidence,
             cause="Large factors on the way multiply.",
             cure="Scale these values down (normalise, initialise smaller, mean instead of sum), or clip gradients.",
@@ -350,7 +351,7 @@ def _why_huge(case: Case) -> Answer:
     return answer(
         f"its elements are {_mean_size(case.grad):.4g} large on average",
         evidence=evidence,
-        cause="Large values on the way, or a loss that sums over many elements.",
+        cause="Large intermediate values, or a loss that sums over many elements.",
         cure="Run the forward and backward inside `with lens.watch():` and ask again there.",
         path=path_of(case),
     )
@@ -364,9 +365,9 @@ def _why_vanished(case: Case, lost: Vanished) -> Answer:
     return answered(
         case,
         f"Why is {case.grads} so small ({magnitude(case.grad)})?",
-        f"it vanished: {lost.steps} ops away from the loss, {case.grad.norm / lost.start:.2g} of a gradient is left",
+        f"it vanished: {lost.steps} ops away from the loss, {case.grad.norm / lost.start:.2g} of the gradient remains",
         evidence=evidence,
-        cause=f"Factors below 1 multiply. An update with it is lost beside the others: {case.grad.dtype} rounds at "
+        cause=f"Factors below 1 multiply. An update with it is lost in rounding: {case.grad.dtype} rounds at "
         f"{eps_of(case.grad.dtype):.2g}.",
         cure="ReLU or GELU instead of sigmoid or tanh; residual connections; normalisation between layers; in time, an "
         "LSTM or GRU, or shorter sequences.",
@@ -399,10 +400,10 @@ def _made_of(case: Case) -> Answer:
     outgoing = []
     if case.paths is not None and case.node is not None:
         outgoing = [(user, case.paths.outgoing(user, place)) for user, place, _ in case.paths.users(case.node.id)]
-    evidence = [f"{described(user)} hands it {magnitude(one)}" for user, one in outgoing if one is not None]
+    evidence = [f"{described(user)} passes it {magnitude(one)}" for user, one in outgoing if one is not None]
     changes = [] if case.node is None else getattr(case.paths.steps.get(case.node.id), "changes", [])
     evidence += [f"the hook `{change.hook}` changed it" for change in changes]
-    evidence += [f"it was added to {added} times: gradients of {added + 1} backwards are in it"] if added else []
+    evidence += [f"it was added to {added} times: it contains the gradients of {added + 1} backwards"] if added else []
     parts = len(evidence) - len(changes) - bool(added)
     verdict = f"{magnitude(case.grad)} over {case.grad.size} elements"
     verdict += f": the sum of {parts} gradients" if parts > 1 else ", from one use" if parts == 1 else ""
@@ -412,7 +413,7 @@ def _made_of(case: Case) -> Answer:
         verdict,
         rule="BL703",
         cause="backward() adds to .grad, and nothing set it to zero in between.",
-        cure="Call optimizer.zero_grad() before each backward(), unless gradients are to be accumulated.",
+        cure="Call optimizer.zero_grad() before each backward(), unless you want to accumulate gradients.",
         evidence=evidence,
         path=path_of(case),
     )

@@ -105,7 +105,7 @@ def described(node: Node, norm: Summary | None = None) -> str:
 def at(place: Place | None) -> str:
     """Return a line as `train.py:12: h = x * w`."""
     if place is None:
-        return "a line that nobody watched"
+        return "a line that was not recorded"
     return f"{place.where}: {place.text}" if place.text else place.where
 
 

@@ -62,7 +62,7 @@ SPREADS = {"std": "standard deviation", "var": "variance"}
 
 
 def non_finite_in_forward(paths: GraphPaths) -> Culprit | None:
-    """Return the first op of the forward that made a NaN or an infinity out of finite numbers."""
+    """Return the first op of the forward that made a NaN or an infinity from finite numbers."""
     for node in paths.record.nodes:
         out = output_of(node)
         if not has_non_finite(out) or (paths.reached and node.id not in paths.reached):
@@ -73,17 +73,17 @@ def non_finite_in_forward(paths: GraphPaths) -> Culprit | None:
                 node,
                 f"{described(node)} itself holds {magnitude(out)}",
                 (),
-                "The values are wrong before anything is computed: an update made them so, or they were loaded so.",
-                "Look at the update before (a NaN gradient, a huge step), or at the data.",
+                "The values are wrong before the forward: an update made them so, or they were loaded so.",
+                "Check the previous update (a NaN gradient, a huge step) or the data.",
                 True,
             )
         if not any(has_non_finite(one) for one in read):
-            return _culprit(node, f"{described(node)} gave {magnitude(out)} out of finite numbers", read, True)
+            return _culprit(node, f"{described(node)} gave {magnitude(out)} from finite numbers", read, True)
         return Culprit(
             node,
             f"{described(node)} gave {magnitude(out)}, having read some",
             tuple(f"it read {magnitude(one)}" for one in read if has_non_finite(one)),
-            "A tensor that needs no gradient brought them: the data, a mask, a constant.",
+            "They come from a tensor that needs no gradient: the data, a mask, a constant.",
             "Check the inputs: torch.isfinite(x).all().",
             True,
         )
@@ -91,7 +91,7 @@ def non_finite_in_forward(paths: GraphPaths) -> Culprit | None:
 
 
 def non_finite_in_backward(paths: GraphPaths) -> Culprit | None:
-    """Return the first node that made a NaN or an infinity out of a finite gradient."""
+    """Return the first node that made a NaN or an infinity from a finite gradient."""
     for number, step in paths.steps.items():
         node = paths.record.nodes[number]
         changes = (one for one in step.changes if has_non_finite(one.after) and not has_non_finite(one.before))
@@ -101,14 +101,14 @@ def non_finite_in_backward(paths: GraphPaths) -> Culprit | None:
                 f"the hook `{changed.hook}` at {described(node)} gave {magnitude(changed.after)}",
                 (),
                 "A hook computed it.",
-                "Look at the hook: a division by a norm that is 0?",
+                "Check the hook: does it divide by a norm that is 0?",
             )
         if any(has_non_finite(one) for one in step.incoming):
             if number in paths.roots:
                 return Culprit(node, f"backward started with {magnitude(step.incoming[0])}", (), "", "")
             continue
         if any(has_non_finite(one) for one in step.outgoing):
-            what = f"returns {magnitude(next(filter(has_non_finite, step.outgoing)))}, out of a finite gradient"
+            what = f"returns {magnitude(next(filter(has_non_finite, step.outgoing)))}, from a finite gradient"
             return _culprit(node, f"{described(node)} {what}", inputs_of(paths, node))
     return None
 
@@ -145,8 +145,8 @@ def _spread(node: Node, kind: str, read: list) -> tuple[str, str]:
     count, correction = read[0].size // max(out.size, 1), node.options.get("correction", 1)
     if correction < count:
         return _likeliest(kind, derivative=False)
-    cause = f"The {SPREADS[kind]} divides by the number of values less the correction, and the correction is not "
-    cure = "Use correction=0 (unbiased=False), or take it over more values."
+    cause = f"The {SPREADS[kind]} divides by the number of values minus the correction, and the correction is not "
+    cure = "Use correction=0 (unbiased=False), or use more values."
     return f"{cause}smaller than that number ({correction} and {count}).", cure
 
 
@@ -197,7 +197,7 @@ def _hooked(node: Node, change: HookChange) -> Culprit:
         f"the hook `{change.hook}` at {described(node)} made it 0",
         (f"before the hook: {magnitude(change.before)}; after it: 0 everywhere",) if change.before else (),
         "A hook replaced the gradient, or wrote zeros into it.",
-        "Look at what the hook returns and whether it edits its argument in place; remove it with its handle.",
+        "Check what the hook returns and whether it changes its argument in place; remove it with its handle.",
     )
 
 
@@ -205,7 +205,7 @@ def _cancelled(node: Node, outgoing: list) -> Culprit:
     return Culprit(
         node,
         f"the gradients that meet at {described(node)} cancel",
-        tuple(f"{described(user)} hands it {magnitude(one)}" for user, one in outgoing),
+        tuple(f"{described(user)} passes it {magnitude(one)}" for user, one in outgoing),
         "The tensor is used several times, and the uses' gradients are opposite: x − x, a mean that is subtracted.",
         "Check the formula: the loss does not change with this tensor.",
     )
@@ -245,7 +245,7 @@ def zero_of(paths: GraphPaths, node: Node, *, sure: bool = True) -> Culprit | No
         f"{described(node)} returns 0, although its own gradient is not 0",
         tuple(f"its derivative is {formula}" for formula in formulas),
         "The op's derivative is 0 at these values.",
-        "Look at the values that the op read: watch with values='full' and step through the replay.",
+        "Check the values that the op read: watch with values='full' and step through the replay.",
     )
 
 
@@ -256,8 +256,8 @@ def _step(paths: GraphPaths, node: Node, kind: str, out: Summary | None, sure: b
         node,
         f"{described(node)} has the derivative 0 everywhere",
         (),
-        f"{kind} gives the same number for all inputs nearby, so nothing before it gets a gradient.",
-        "Leave it out of what is differentiated, or pass the gradient straight through: x + (round(x) − x).detach().",
+        f"{kind} returns the same value for all nearby inputs, so nothing before it gets a gradient.",
+        "Do not differentiate through it, or use a straight-through estimator: x + (round(x) − x).detach().",
     )
 
 
@@ -269,10 +269,11 @@ def _dead(paths: GraphPaths, node: Node, kind: str, out: Summary | None, sure: b
     dead = all_zero(out)
     return Culprit(
         node,
-        f"{described(node)} passes nothing: " + ("all of its outputs are 0" if dead else "where it matters it is 0"),
+        f"{described(node)} passes no gradient: "
+        + ("all of its outputs are 0" if dead else "it is 0 at the elements that matter"),
         tuple(most),
         "ReLU's derivative is 0 for inputs below 0: these units are dead for this input.",
-        "Lower the learning rate, look at the bias and the initialisation before it, or use leaky_relu or gelu.",
+        "Lower the learning rate, check the bias and the initialisation before it, or use leaky_relu or gelu.",
     )
 
 
@@ -289,7 +290,7 @@ def _saturated(paths: GraphPaths, node: Node, kind: str, out: Summary | None, su
         node,
         f"{described(node)} is saturated: its outputs are at {out.least:.6g} … {out.most:.6g}",
         _range_of_input(paths, node),
-        f"{kind}'s derivative is 0 far from 0: in this precision there it is exactly 0.",
+        f"{kind}'s derivative is almost 0 far from 0: exactly 0 in this precision.",
         "Make its inputs smaller: normalise, scale the initialisation down, or use a loss that takes logits.",
     )
 
@@ -311,7 +312,7 @@ def _single_share(paths: GraphPaths, node: Node, kind: str, out: Summary | None,
         node,
         f"{described(node)} is taken over a dim of size 1: it is constant",
         (f"its output has shape {tuple(out.shape)}, and dim {dim} is the one that sums to 1",),
-        "A softmax over one element is always 1, whatever it is given.",
+        "A softmax over one element is always 1, for any input.",
         "Take it over the dim of the classes, or use a sigmoid for a single logit.",
     )
 
@@ -326,9 +327,9 @@ def _times_zero(paths: GraphPaths, node: Node, kind: str, out: Summary | None, s
     return Culprit(
         node,
         f"{described(node)} multiplies by 0",
-        (f"what it multiplies by is 0 everywhere: {which}",),
+        (f"the other factor is 0 everywhere: {which}",),
         "The other factor is 0, so the product does not change with this one.",
-        "Look at why the other factor is 0: a mask, a weight initialised to zeros, a loss weight of 0.",
+        "Check why the other factor is 0: a mask, a weight initialised to zeros, a loss weight of 0.",
     )
 
 
@@ -337,10 +338,10 @@ def _outside(paths: GraphPaths, node: Node, kind: str, out: Summary | None, sure
         return None
     return Culprit(
         node,
-        f"{described(node)} cuts all of its inputs off",
+        f"{described(node)} clips all of its inputs",
         _range_of_input(paths, node),
-        f"Outside of its range {kind} is constant, and its derivative 0.",
-        "Widen the range, or bring the values into it before.",
+        f"Outside its range {kind} is constant and its derivative is 0.",
+        "Widen the range, or scale the values into it first.",
     )
 
 
@@ -349,10 +350,10 @@ def _not_chosen(paths: GraphPaths, node: Node, kind: str, out: Summary | None, s
         return None
     return Culprit(
         node,
-        f"{described(node)} takes other values everywhere",
+        f"{described(node)} selects other values everywhere",
         (),
         "The mask or condition takes the other branch at all of these elements.",
-        "Look at the mask: is it inverted, or all False?",
+        "Check the mask: is it inverted, or all False?",
     )
 
 
@@ -361,8 +362,9 @@ def _not_taken(paths: GraphPaths, node: Node, kind: str, out: Summary | None, su
         return None
     return Culprit(
         node,
-        f"{described(node)} does not take these elements",
+        f"{described(node)} does not select these elements",
         (),
-        "Only elements that an op takes get a gradient: the largest ones, the rows that are looked up and not padding.",
-        "Check the indices (and padding_idx), or use all of the elements.",
+        "Only elements that an op selects get a gradient: the largest ones, or the looked-up rows that are not "
+        "padding.",
+        "Check the indices (and padding_idx), or use all elements.",
     )

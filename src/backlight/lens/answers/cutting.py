@@ -119,6 +119,6 @@ class Cutting:
         by = self.that_cut(tensor)
         return None if by is None else by.cut(NOWHERE if by.node is None else by.node)
 
-    def let_go(self) -> None:
+    def release_tensors(self) -> None:
         """Hold no tensor any longer."""
         self.seen, self.cut_off = {}, {}

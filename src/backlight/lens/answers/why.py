@@ -27,20 +27,20 @@ from backlight.training.engine_types import AnyNode, AnyTensor
 def why(
     tensor: AnyTensor | str | int, loss: AnyTensor | None = None, *, record: Watch | Record | None = None
 ) -> Answer:
-    """Explain why the gradient of a tensor is None, 0, NaN or huge; if nothing is wrong with it, what it is made of.
+    """Explain why the gradient of a tensor is None, 0, NaN or huge; if nothing is wrong with it, list its parts.
 
         with lens.watch():
             loss = criterion(model(images), labels)
             loss.backward()
             print(lens.why(model.encoder.weight))
 
-    Inside `lens.watch()` the record is used: which op made the tensor, where the graph was cut, which gradients
-    arrived where. Outside, the live tensors are read: what they require, their graph if `loss` is given, their values.
+    Inside `lens.watch()` the record is used: the op that made the tensor, where the graph was cut, the gradients that
+    arrived at each node. Outside, the live tensors are read: `requires_grad`, the graph if `loss` is given, the values.
 
     Args:
         tensor: a tensor of backlight or of PyTorch.
-        loss: what backward is, or was, called of.
-        record: a `Watch` or a `Record` to read instead of the watch that is open; a record knows tensors by name only.
+        loss: the tensor on which backward is, or was, called.
+        record: a `Watch` or a `Record` to read instead of the open watch; a record finds tensors only by name.
     """
     if record is not None and isinstance(tensor, (str, int)):
         return answer_to(case_in(record if isinstance(record, Record) else record.record, tensor))
@@ -49,11 +49,11 @@ def why(
 
 @dataclass(frozen=True)
 class Path:
-    """The path from a loss to a tensor; false if there is none.
+    """The path from a loss to a tensor; falsy if there is none.
 
     Args:
         found: whether the graph of the loss reaches the tensor.
-        steps: its nodes, a line each, from the loss.
+        steps: its nodes from the loss, one line each.
         reason: why there is no path; "" if there is one.
     """
 
@@ -70,13 +70,15 @@ class Path:
 
 
 def path(loss: AnyTensor | None, tensor: AnyTensor) -> Path:
-    """Return the chain of nodes from a loss to a tensor, or where it ends and why.
+    """Return the path of nodes from a loss to a tensor, or where the graph ends and why.
 
     Args:
-        loss, tensor: of one engine, backlight's or PyTorch's.
+        loss, tensor: tensors of the same engine, backlight or PyTorch.
     """
     if engine_of(loss) is not engine_of(tensor):
-        raise InputError("loss and tensor must be of one engine, got one of each: pass two tensors of the same library")
+        raise InputError(
+            "loss and tensor must belong to the same engine, got one of each: pass two tensors of the same library"
+        )
     case = case_of(tensor, loss, None, sys._getframe(1))
     if case.paths is not None and case.paths.path():
         return Path(True, tuple(described(node) for node in case.paths.path()))
@@ -98,7 +100,8 @@ def case_of(tensor: AnyTensor, loss: AnyTensor | None, record: Given, frame: Fra
         )
     if loss is not None and not engine.is_tensor(loss):
         raise InputError(
-            f"loss must be a tensor of the same engine, got {type(loss).__name__}: pass what backward() is called of"
+            f"loss must be a tensor of the same engine, got {type(loss).__name__}: pass the tensor on which "
+            f"backward() is called"
         )
     with engine.unobserved():
         return _gathered(engine, tensor, loss, record, frame)

@@ -23,13 +23,13 @@ FIGURES = ("norm", "least", "most", "mean")
 
 
 def alike(one: Summary, other: Summary, tolerance: float, *, reshaped: bool = False) -> bool:
-    """Return whether two tensors are the same but for rounding, as far as their summaries can tell.
+    """Return whether two tensors are the same up to rounding, according to their summaries.
 
-    They are compared element by element where both are kept in full, else by fingerprints if both have one.
-    What is known of only one is not compared.
+    They are compared element by element if both are kept in full, else by fingerprints if both have one.
+    Statistics known for only one are not compared.
 
     Args:
-        tolerance: the share of the norm that each figure may differ by.
+        tolerance: the allowed difference of each statistic, relative to the norm.
         reshaped: whether another shape of as many elements, in another order, may be the same.
     """
     formed = tuple(one.shape) == tuple(other.shape)
@@ -49,7 +49,7 @@ def alike(one: Summary, other: Summary, tolerance: float, *, reshaped: bool = Fa
 
 
 def same_gradient(one: Summary | None, other: Summary | None, tolerance: float, *, reshaped: bool = False) -> bool:
-    """Return whether two gradients are the same but for rounding: one that is there is never as one that is not."""
+    """Return whether two gradients are the same up to rounding; a gradient never equals a missing one."""
     return one is other if one is None or other is None else alike(one, other, tolerance, reshaped=reshaped)
 
 

@@ -24,15 +24,15 @@ ROUGHEST = 0.25
 
 @dataclass(frozen=True)
 class Deviation:
-    """How far two tensors are apart.
+    """The difference of two tensors.
 
     Args:
-        absolute: the root mean square of the differences of their elements; inf where they cannot be the same at all.
-        relative: that as a share of the root mean square of the larger one.
-        largest: the largest difference of an element, if all values are known.
-        eps: of the dtype with fewer digits.
-        exact: whether they are the same bit by bit.
-        reordered: whether they hold the same numbers in another order, as far as their figures tell.
+        absolute: the root mean square of the elementwise differences; inf if the tensors are not comparable.
+        relative: `absolute` divided by the root mean square of the larger tensor.
+        largest: the largest elementwise difference, if all values are known.
+        eps: the machine epsilon of the coarser dtype.
+        exact: whether they are the same bit for bit.
+        reordered: whether they contain the same numbers in another order, according to their statistics.
     """
 
     absolute: float

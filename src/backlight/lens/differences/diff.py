@@ -28,16 +28,16 @@ TOLERANCE = 1e-4  # of a norm, in the comparison of graphs
 
 @dataclass(repr=False)
 class Diff:
-    """What is different between two records of one program.
+    """The differences between two records of one program.
 
     Args:
         before, after: the records.
         pairs: ids of nodes that are in both.
-        gone, added: ids of nodes that are only in one.
+        gone, added: ids of nodes that are in only one.
         changed: nodes that are in both and differ.
         totals: totals of the graphs that differ: (before, after) by name.
-        aside: how many ops only one of two engines has, though what they lead to is the same; in no list.
-        tolerance: what was asked for; None for one by dtype.
+        aside: the number of ops that only one of two engines has, with the same result; they are in no list.
+        tolerance: the requested tolerance; None: one per dtype.
         backward: the number of the backward whose gradients are compared.
     """
 
@@ -153,17 +153,17 @@ def diff(
         lens.diff(lambda: step(model), lambda: step(copy.deepcopy(model).bfloat16()))
 
     Args:
-        before, after: what `lens.watch`, `lens.capture` or `lens.read_record` gave; or functions or modules, which are
-            called, one after the other, from the same random state. Each must begin from what the other did not change.
-        tolerance: by how much of its norm a tensor's values, and a gradient's, may differ; by default 1e-4 in the
-            comparison of graphs, and one by dtype in that of values.
+        before, after: records from `lens.watch`, `lens.capture` or `lens.read_record`; or functions or modules, which
+            are called one after the other from the same random state and must not change each other's start state.
+        tolerance: the allowed difference of values and gradients, relative to the norm; by default 1e-4 in the
+            comparison of graphs, and one per dtype in the comparison of values.
         backward: the number of the backward whose gradients are compared.
-        args: what functions are called with.
-        seed: what both functions begin with; by default the random state that there is.
-        values: what is recorded of functions (see `watch`).
+        args: the arguments of the functions.
+        seed: the seed before each function; by default the current random state.
+        values: what is recorded of tensors (see `watch`).
 
     Raises:
-        InputError: one is neither; or a function computed nothing that requires grad.
+        InputError: an argument is none of these, or a function computed nothing that requires grad.
     """
     if callable(before) and callable(after):
         before, after = records_of((before, after), args, seed, values)

@@ -44,11 +44,11 @@ class Point:
     Args:
         phase: FORWARD, BACKWARD or STEP.
         before, after: ids of the node.
-        deviation: of its output, of the gradient that arrived at it, or of the parameter after the step.
-        reached: the largest relative deviation of what this was computed from.
-        jump: whether it is off by more than rounding and what reached it explain.
-        cancelled: whether it is small because terms cancel, and off by their rounding only.
-        by: in the backward the node whose derivative gave the gradient, if that is known.
+        deviation: of its output, of its incoming gradient, or of the parameter after the step.
+        reached: the largest relative deviation of its inputs.
+        jump: whether its deviation is larger than rounding and the deviation of its inputs explain.
+        cancelled: whether it is small because terms cancel, so that its deviation is only their rounding.
+        by: in the backward, the node whose derivative gave the gradient, if known.
     """
 
     phase: str
@@ -66,8 +66,8 @@ class Divergence:
     """Whether and where the values of two runs diverge (see NOTE [Rounding or a real difference]).
 
     Args:
-        points: all that was compared, in the order of forward, backward and step.
-        tolerance: the relative deviation that counts as the same; None for one by dtype (`TOLERANCES`).
+        points: all compared values, in the order of forward, backward and step.
+        tolerance: the relative deviation that counts as the same; None: one per dtype (`TOLERANCES`).
     """
 
     points: list[Point] = field(default_factory=list)
@@ -110,7 +110,7 @@ def divergence(
 
     Args:
         pairs: ids of nodes that are in both.
-        tolerance: the relative deviation that counts as the same; None for one by dtype.
+        tolerance: the relative deviation that counts as the same; None: one per dtype.
         backward: the number of the backward whose gradients are compared.
     """
     walk = _Comparison(before, after, sorted(pairs, key=lambda pair: pair[1]), backward)

@@ -125,7 +125,7 @@ def align(before: Keys, after: Keys) -> list[Pair]:
         elif (end - start) * (to - from_) <= EXACT:
             pairs += _exactly(before, after, start, end, from_, to)
         else:
-            pairs += _walked(before, after, start, end, from_, to)
+            pairs += _matched_along(before, after, start, end, from_, to)
     return sorted(pairs)
 
 
@@ -186,7 +186,7 @@ def _exactly(before: Keys, after: Keys, start: int, end: int, from_: int, to: in
     return pairs
 
 
-def _walked(before: Keys, after: Keys, start: int, end: int, from_: int, to: int) -> list[Pair]:
+def _matched_along(before: Keys, after: Keys, start: int, end: int, from_: int, to: int) -> list[Pair]:
     """Return pairs found by walking along both; where they differ, the nearest place at which they go on alike."""
     pairs = []
     while start < end and from_ < to:

@@ -14,17 +14,17 @@ SHOWN = 3
 
 
 @dataclass
-class LookedAt:
-    """What a session saw of a program, and what it knows it did not see.
+class Coverage:
+    """What the doctor examined in a program, and what it knows it did not see.
 
     Args:
         steps: of all optimizers.
         backwards: how many ran, `autograd.grad` included.
         losses: at how many lines `backward()` was called.
-        optimizers, parameters, modules: how many there were; parameters are those of optimizers, modules the outermost.
-        elsewhere: backwards in threads that were not watched.
-        caught: backwards that ended in an error which the program caught.
-        compiled: the names of what ran compiled, and was seen from outside only.
+        optimizers, parameters, modules: their numbers; only parameters in optimizers and outermost modules count.
+        elsewhere: backwards in other threads, which are not recorded.
+        caught: backwards whose error the program caught.
+        compiled: names of compiled modules and functions, whose inside is not recorded.
     """
 
     steps: int = 0
@@ -63,19 +63,19 @@ class LookedAt:
         return asdict(self)
 
     @classmethod
-    def of(cls, parts: Iterable["LookedAt"]) -> "LookedAt":
+    def of(cls, parts: Iterable["Coverage"]) -> "Coverage":
         """Return the sums of what several engines' detectors saw."""
         parts = list(parts)
         numbers = {one.name: sum(getattr(part, one.name) for part in parts) for one in fields(cls)[:-1]}
         return cls(**numbers, compiled=tuple(dict.fromkeys(name for part in parts for name in part.compiled)))
 
 
-class Coverage(Detector):
-    """Counts what it sees; it finds nothing itself."""
+class CoverageCounter(Detector):
+    """Counts what is recorded; it makes no findings."""
 
     def __init__(self, watch):
         super().__init__(watch)
-        self.seen = LookedAt()
+        self.seen = Coverage()
         self.before = self.engine.backwards_elsewhere
         self._problems: set[int] = set()  # of backwards that failed
         self._optimizers: WeakIdDict[None] = WeakIdDict()
@@ -83,7 +83,7 @@ class Coverage(Detector):
         self._modules: WeakIdDict[None] = WeakIdDict()
         self._lines: set[tuple | None] = set()
 
-    def looked_at(self) -> LookedAt:
+    def coverage(self) -> Coverage:
         """Return what was seen so far."""
         self.seen.elsewhere = self.engine.backwards_elsewhere - self.before
         return self.seen

@@ -15,7 +15,7 @@ from typing import Any
 
 from backlight.dispatch.observers import Call, Watcher
 from backlight.kernels.native import core
-from backlight.lens.doctor.coverage import Coverage
+from backlight.lens.doctor.coverage import CoverageCounter
 from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.detectors.accumulation import Accumulation
 from backlight.lens.doctor.detectors.causing_lines import CausingLines
@@ -119,7 +119,7 @@ DETECTORS: tuple[type[Detector], ...] = (
     *(Codes, NoiseTargets, OwnStatistics, Returns, Scales),
     *(DetachedStates, FrozenStatistics, LogScales, SingleSoftmax, Augmentations, HeldOutRows),
     *(SavedHooks, Totals, Trends, EmptySteps, DeadTraining, FunctionBackwards, Vanishing, Embeddings, Directions),
-    Coverage,
+    CoverageCounter,
 )
 NO_EVENTS = {"calls", "every_call", "only_notes", "only_nodes", "only_recorded", "values"}
 EVENTS = tuple(

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from backlight.lens.doctor.corrections.rerun import Rerun
-from backlight.lens.doctor.coverage import LookedAt
+from backlight.lens.doctor.coverage import Coverage
 from backlight.lens.doctor.evidence import counted
 from backlight.lens.doctor.rule_index import rule
 from backlight.lens.doctor.session import Session
@@ -38,14 +38,19 @@ class Report:
         return self.session.findings
 
     @property
-    def looked_at(self) -> LookedAt:
-        """What was seen of the program, and what was not: without it, "no findings" would say little."""
-        return self.session.looked_at
+    def coverage(self) -> Coverage:
+        """What was recorded of the program and what was not."""
+        return self.session.coverage
+
+    @property
+    def looked_at(self) -> Coverage:
+        """The name that `coverage` had in 0.1.0."""
+        return self.coverage
 
     @property
     def summary(self) -> str:
         """How many findings, in what: `no findings in 12 steps: 12 backwards, 1 optimizer with 6 parameters`."""
-        return f"{counted(len(self), 'finding') if len(self) else 'no findings'} in {self.looked_at}"
+        return f"{counted(len(self), 'finding') if len(self) else 'no findings'} in {self.coverage}"
 
     def verify(self, rerun: Rerun) -> None:
         """Run the script again with each corrected line, and note which of them leave no finding."""
@@ -69,11 +74,11 @@ class Report:
     def to_json(self, **options) -> str:
         """Return the findings, and what was looked at, as JSON."""
         findings = [dataclasses.asdict(found) for found in self.findings]
-        return json.dumps({"findings": findings, "looked_at": self.looked_at.to_dict()}, **options)
+        return json.dumps({"findings": findings, "coverage": self.coverage.to_dict()}, **options)
 
     def to_sarif(self, **options) -> str:
         """Return the findings as SARIF 2.1.0, which code hosts and editors read."""
-        return json.dumps(sarif(self.findings, self.looked_at), **options)
+        return json.dumps(sarif(self.findings, self.coverage), **options)
 
     def _repr_html_(self) -> str:
         cards = "".join(card(found) for found in self.findings)
@@ -88,7 +93,7 @@ class ReportLine(NamedTuple):
 
 
 def parts(found: Finding) -> Iterator[ReportLine]:
-    """Give the lines of a finding: what is wrong and where, what was seen, the likely cause, what to try."""
+    """Yield the lines of a finding: what is wrong and where, the evidence, the likely cause, what to try."""
     times = f" ({found.times} times)" if found.times > 1 else ""
     yield ReportLine("head", f"{found.title}{times}")
     if found.place is not None:
@@ -129,7 +134,7 @@ def plain_line(found: Finding, part: ReportLine) -> str:
 
 
 def card(found: Finding) -> str:
-    """Return a finding as HTML; everything from the program is text."""
+    """Return a finding as HTML; text from the program is escaped."""
     rows = []
     for kind, text in parts(found):
         name = kind.replace(" ", "-")
@@ -148,8 +153,8 @@ ALWAYS_SAFE = frozenset({"BL004", "BL009", "BL501", "BL502", "BL505", "BL614", "
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 
 
-def sarif(findings: Sequence[Finding], looked_at: LookedAt) -> dict:
-    """Return a SARIF log of one run; what was looked at is in the run's properties."""
+def sarif(findings: Sequence[Finding], coverage: Coverage) -> dict:
+    """Return a SARIF log of one run; the coverage is in the run's properties."""
     names = sorted({found.rule for found in findings})
     driver = {
         "name": "backlight doctor",
@@ -158,7 +163,7 @@ def sarif(findings: Sequence[Finding], looked_at: LookedAt) -> dict:
     }
     results = [_result(found, names.index(found.rule)) for found in findings]
     run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
-    run["properties"] = {"lookedAt": looked_at.to_dict()}
+    run["properties"] = {"coverage": coverage.to_dict()}
     return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
 
 

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from backlight.kernels.state_blocks import Block, Several
 from backlight.lens.doctor.corrections.scopes import names_exist
-from backlight.lens.doctor.coverage import Coverage, LookedAt
+from backlight.lens.doctor.coverage import Coverage, CoverageCounter
 from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.engine_watch import EngineWatch
 from backlight.lens.engines import Engine, Guarded
@@ -23,9 +23,9 @@ class Session:
     """Findings of one block, and the detectors that add to them.
 
     Args:
-        strict: also compare saved tensors with fingerprints of what they held, which costs a pass over each.
-        notes: report legal things that are often misunderstood, too.
-        engines: what to watch.
+        strict: also compare saved tensors with checksums of their original values, one pass over each.
+        notes: also report legal code that is often misunderstood.
+        engines: the engines to watch.
 
     Attributes:
         watches: one for each engine, with its detectors.
@@ -47,9 +47,9 @@ class Session:
         return [found for found in self._found.values() if self.notes or found.level != NOTE]
 
     @property
-    def looked_at(self) -> LookedAt:
-        """What was seen of the program so far."""
-        return LookedAt.of(one.looked_at() for one in self.each(Coverage))
+    def coverage(self) -> Coverage:
+        """What was recorded of the program so far."""
+        return Coverage.of(one.coverage() for one in self.each(CoverageCounter))
 
     def add(self, finding: Finding) -> None:
         """Keep a finding. One of the same rule at the same line counts as the same, seen once more."""
@@ -100,7 +100,7 @@ class Session:
         for watch in self.watches:
             watch.end(problem)
             for name, failure in watch.failed.items():
-                warnings.warn(f"the doctor's {name} could not go on, and found no more: {failure!r}", stacklevel=3)
+                warnings.warn(f"the doctor's {name} failed and stopped: {failure!r}", stacklevel=3)
 
     def stop(self) -> None:
         """Stop watching, and put back what was patched; may be repeated where it was interrupted."""

@@ -64,11 +64,12 @@ class FlowStep:
 
 
 class History:
-    """The steps of a run, thinned to at most `keep` of them; those that stay are as they were.
+    """The steps of a run, thinned to at most `keep`; the kept steps are unchanged.
 
     Args:
-        about: what was trained, the first line of a flow file.
-        keep: the most points in memory; past them every second is dropped, and from then on half as many are taken.
+        about: the first line of a flow file, which says what was trained.
+        keep: the maximum number of points in memory; beyond it, every second one is dropped, and half as many are taken
+            from then on.
     """
 
     def __init__(self, about: dict, keep: int = 1000):
@@ -146,11 +147,11 @@ def read_history(path: Path | str, *, keep: int = 1000, until: int | None = None
     """Read a flow file (see NOTE [A flow file]).
 
     Args:
-        keep: the most points in memory.
+        keep: the maximum number of points in memory.
         until: the last step to read; None for all.
 
     Raises:
-        InputError: it is no such file.
+        InputError: it is not a flow file.
     """
     try:
         with open(path, "rb") as lines:

@@ -22,12 +22,12 @@ HALF = 0.5  # the share of dead units from which they are shown in red
 
 @contextmanager
 def live(history: History, listeners: list, out: TextIO) -> Iterator[None]:
-    """Show a run while the block runs.
+    """Show a recorded run in the terminal while the block runs.
 
     Args:
-        history: what was recorded.
-        listeners: a list of functions that are called with each record as it is made.
-        out: a terminal, or a text file.
+        history: the recorded steps.
+        listeners: a list of functions called with each new record.
+        out: a terminal or a text file.
     """
     picture = Picture(history) if can_show(out) else None
     shown = nullcontext() if picture is None else shown_live(out, picture.draw)

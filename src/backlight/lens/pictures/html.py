@@ -58,7 +58,7 @@ def page_of(
         by: how nodes are grouped, as in `picture_of`.
         backward: the number of the backward whose gradients are shown first; by default the last.
         replay: whether the page opens on the replay, at the beginning of the first backward.
-        picture: of the record, if it has been made; a comparison's boxes have a `look`.
+        picture: the record's picture, if it has been made; the boxes of a comparison have a `look`.
     """
     picture = picture or picture_of(record, by=by, backward=backward)
     spots = [PagedBox(box.id, box.group, box.bead, box.look, box.mask) for box in picture.boxes]

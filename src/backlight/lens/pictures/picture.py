@@ -21,8 +21,8 @@ def picture_of(record: Recorded, *, by: str = "module", most: int = 60, backward
     """Return a record's picture.
 
     Args:
-        by: how nodes are grouped: "module" (where none is known, as "line"), "line", or "none".
-        most: how many boxes and closed groups may be seen at first; a group has no more parts than that.
+        by: how nodes are grouped: "module" (by "line" if no module is known), "line", or "none".
+        most: the maximum number of boxes and closed groups visible at first, and of parts in a group.
         backward: the number of the backward whose gradients are shown.
     """
     if by not in WAYS:

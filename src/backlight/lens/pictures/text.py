@@ -91,8 +91,8 @@ def tree(picture: Picture, *, width: int | None = None, color: bool | None = Non
     """Return a picture as text.
 
     Args:
-        width: columns, at which lines are cut; by default they are not.
-        color: whether to colour it; by default if the output is a terminal and NO_COLOR is not set.
+        width: the number of columns at which lines are truncated; by default they are not.
+        color: whether to use colours; by default if the output is a terminal and NO_COLOR is not set.
     """
     if not picture.boxes:
         return NOTHING

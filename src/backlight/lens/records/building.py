@@ -321,7 +321,7 @@ class Builder:
                 saved.written = max(saved.version, self.written[saved.memory])
         self.finished = self.closed
 
-    def let_go(self) -> None:
+    def release_tensors(self) -> None:
         """Hold nothing of the engine's any longer."""
         self.leaves, self.closed = {}, True
         if self.compiled is not None:

@@ -21,10 +21,10 @@ VANISHED, EXPLODING = "vanished", "exploding"
 
 @dataclass(slots=True)
 class Level:
-    """The largest gradient that arrived at an op so many edges away from the root.
+    """The largest gradient that arrived at an op at one distance (in edges) from the root.
 
     Args:
-        node: at which it arrived.
+        node: the node at which it arrived.
         broken: whether a NaN or an infinity arrived there.
     """
 
@@ -40,7 +40,7 @@ class Depths:
 
     Args:
         word: VANISHED, EXPLODING or "".
-        at: the place in `levels` from which on that holds.
+        at: the index in `levels` from which `word` applies.
     """
 
     levels: list[Level]
@@ -69,7 +69,7 @@ def depths_of(nodes: Sequence[Node], backward: Backward) -> Depths:
 
 
 def eps_of(dtype: str) -> float:
-    """Return which part of the largest gradient is lost beside it."""
+    """Return the relative size below which a gradient is lost in rounding next to the largest one."""
     return EPS.get(dtype, EPS_FLOAT32)
 
 

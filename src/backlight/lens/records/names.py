@@ -147,7 +147,7 @@ class Naming:
             record.nodes[node].module = f"{above}.{path}" if above and path else above or path
         record.modules = {_joined(roots[root], path): kind for (root, path), kind in self.kinds.items()}
 
-    def let_go(self) -> None:
+    def release_tensors(self) -> None:
         """Hold no module any longer."""
         self.modules, self.roots = [], []
 

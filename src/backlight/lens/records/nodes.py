@@ -15,11 +15,11 @@ NotFinite = Literal["nan", "inf", "-inf"]
 
 @dataclass(slots=True)
 class Fingerprint:
-    """What tells a tensor from others without its values (NOTE [A fingerprint] in lens/records/fingerprints.py).
+    """Identifies a tensor's values without storing them (NOTE [A fingerprint] in lens/records/fingerprints.py).
 
     Args:
-        hash: of its bytes in logical order; those of float16 and bfloat16 as float32.
-        sketch: sums of its elements with signs, of which differences can be estimated.
+        hash: hash of its bytes in logical order; float16 and bfloat16 are hashed as float32.
+        sketch: a count sketch: sums of its elements with fixed random signs, from which differences can be estimated.
     """
 
     hash: str
@@ -28,13 +28,13 @@ class Fingerprint:
 
 @dataclass(slots=True)
 class Summary:
-    """A tensor's values in short.
+    """A summary of a tensor's values.
 
     Args:
         shape, dtype: the tensor's.
-        least, mean, most, norm: over the finite values; None where there is none, or no summary was requested.
-        nans, infs, zeros: how many of each; None where no summary was requested.
-        values: all of them, as nested lists, if they are few; NaN and inf as the strings "nan", "inf", "-inf".
+        least, mean, most, norm: over the finite values; None if there are none, or no summary was requested.
+        nans, infs, zeros: counts; None if no summary was requested.
+        values: all values as nested lists, if they are few; NaN and inf as the strings "nan", "inf", "-inf".
         fingerprint: with `values="hash"`.
     """
 
@@ -78,10 +78,10 @@ class Place:
 
 @dataclass(slots=True)
 class Edge:
-    """Where a node's gradient goes: node `to`, of whose outputs it is number `output`.
+    """An edge to an input: node `to`, output number `output`.
 
     Args:
-        name: the input's name in the formula, `input`, `other`; "" if it is not known.
+        name: the input's name in the formula, `input`, `other`; "" if unknown.
         formula: the derivative for this input: "grad · other".
     """
 
@@ -93,14 +93,14 @@ class Edge:
 
 @dataclass(slots=True)
 class SavedTensor:
-    """What a node keeps for its derivative.
+    """A tensor that a node saves for its derivative.
 
     Args:
-        name: PyTorch's, without `_saved_`.
-        bytes: its size.
-        memory: a number for its memory: two with the same one share it, so that it counts once.
-        of: the node that made it, if that is in the record: also a leaf.
-        version: the write count when it was saved; `written` the count when the record was closed.
+        name: PyTorch's name, without `_saved_`.
+        bytes: its size in bytes.
+        memory: a number for its memory: saved tensors with the same number share it, so that it counts once.
+        of: the node that made it (also a leaf), if that is in the record.
+        version: the version counter when it was saved; `written`: when the record was closed.
     """
 
     name: str
@@ -114,28 +114,28 @@ class SavedTensor:
 
 @dataclass(slots=True)
 class Node:
-    """One op, or one leaf.
+    """An op or a leaf.
 
     Args:
-        id: its place in `Record.nodes`.
-        kind: LEAF (it gets a `.grad`), OP, or GIVEN: a node of the engine that is no op (a graph's cut end, a hook's).
+        id: its index in `Record.nodes`.
+        kind: LEAF (it gets a `.grad`), OP, or GIVEN: a node of the engine that is not an op (a cut end, a hook's).
         type: the engine's name, `MulBackward0`, `AccumulateGrad`.
-        label: what to write on it: `mul`, `×`, a leaf's `w`.
-        name: the user's variable (`loss`) or the parameter's dotted name (`layers.0.weight`); None if not known.
+        label: the text to show: `mul`, `×`, a leaf's `w`.
+        name: the user's variable (`loss`) or the parameter's dotted name (`layers.0.weight`); None if unknown.
         parameter: whether a leaf is a module's parameter.
         edges: to its inputs, in the engine's order; None for an input that needs no gradient.
         outputs: a summary of each of its outputs; a leaf has one.
-        module, module_type: the dotted path of the module that ran it, and that module's class: "", "" outside of any.
-        place: the user's line. `stack`: outer lines of the user's, nearest first.
-        saved: what it keeps.
+        module, module_type: the dotted path of the module that ran it, and that module's class; "", "" outside modules.
+        place: the user's source line. `stack`: the user's outer lines, nearest first.
+        saved: its saved tensors.
         hooks: names of the user's hooks.
-        version: how often its output's memory had been written to when it was made.
+        version: the version counter of its output's memory when it was made.
         root: whether a backward started here, or the capture included it.
-        order: whether a node of a backward that was itself recorded (create_graph): 1 for the first forward, 2 …
-        seconds: the time its op took in the forward, if it was measured.
-        grad: what stands in a leaf's `.grad` when the record is closed; None if nothing does.
+        order: 1 for a node of the forward, 2 … for a node of a backward that was itself recorded (create_graph).
+        seconds: the time of its op in the forward, if measured.
+        grad: a leaf's `.grad` when the record is closed; None without one.
         updated: a leaf's values when the record is closed, if written to since (with `values="hash"`, "full").
-        options: the numbers among what it keeps, by the same names: `exponent`, `alpha`, `dim` (see `options_of`). In
+        options: the numbers that it keeps, by the same names: `exponent`, `alpha`, `dim` (see `options_of`). In
             JSON those that are not finite are strings.
     """
 
@@ -179,17 +179,17 @@ class HookChange:
 
 @dataclass(slots=True)
 class Step:
-    """One node that fired in a backward.
+    """One node that ran in a backward.
 
     Args:
         node: its id.
-        incoming: the gradient of each of its outputs, as it arrived (after hooks); None where none did.
-        outgoing: what it hands along each of its edges. Empty for a leaf.
+        incoming: the incoming gradient of each of its outputs, after hooks; None without one.
+        outgoing: the gradient for each of its edges; empty for a leaf.
         grad_before, grad_after: a leaf's `.grad` (or that of an op whose gradient is retained) before and after; both
-            None where nothing was accumulated.
-        changes: what hooks changed, before it ran.
-        freed: bytes of saved tensors that nothing else keeps and that it dropped.
-        seconds: the time it took, if it was measured.
+            None if nothing was accumulated.
+        changes: gradients that hooks changed before it ran.
+        freed: bytes of saved tensors that it freed.
+        seconds: the time it took, if measured.
     """
 
     node: Count
@@ -209,7 +209,7 @@ class Step:
 
 @dataclass(slots=True)
 class Backward:
-    """One backward: its nodes in the order in which they fired."""
+    """One backward: its nodes in the order in which they ran."""
 
     roots: list[Count]
     steps: list[Step] = field(default_factory=list)
@@ -222,7 +222,7 @@ class Backward:
 
 @dataclass(slots=True)
 class Write:
-    """An in-place write: which line wrote to the output of which node (None: of a tensor without one)."""
+    """An in-place write: the line, and the node whose output was written to (None: a tensor without a node)."""
 
     node: Count | None
     op: str
@@ -236,13 +236,13 @@ DETACHES, NUMBER, NO_DERIVATIVE, UNRECORDED = "detached", "a number", "not diffe
 
 @dataclass(slots=True)
 class Cut:
-    """A call that gave what has no graph, though it read a tensor that has one.
+    """A call that returned a value without a graph for an input that has one.
 
     Args:
         node: the node whose output it read.
         op: `detach`, `item`, `argmax`.
         reason: "detached", "a number" (or an array), "not differentiable", "not recorded" (under no_grad()).
-        into: the first node that what it gave, or what was computed from that, went into; None if none was seen.
+        into: the first node that used its result, or a value computed from it; None if none was recorded.
     """
 
     node: Count

@@ -26,8 +26,8 @@ def read_record(source: Path | str) -> Record:
     """Read a record from a file, or from the JSON itself.
 
     Raises:
-        InputError: there is no such file, it is no record that this version reads, or a part of it contradicts another;
-            the message says where, as a JSON path, and which rule is broken.
+        InputError: there is no such file, this version cannot read it as a record, or its parts contradict each other;
+            the message has the JSON path and the violated rule.
     """
     inline = isinstance(source, str) and source.lstrip().startswith("{")
     name = str(source)[:80]
@@ -66,10 +66,10 @@ TINY = 1e-15  # what squares of float32 lose
 
 
 def check_record(record: Record) -> None:
-    """Raise unless the parts of a record fit together (see NOTE [A consistent record]).
+    """Raise unless the parts of a record are consistent (see NOTE [A consistent record]).
 
     Raises:
-        InputError: two parts contradict each other; the message says where, as a JSON path.
+        InputError: two parts contradict each other; the message has the JSON path.
     """
     for number, node in enumerate(record.nodes):
         _check_node(node, number, record.nodes)

@@ -35,19 +35,20 @@ FORMAT = 1
 
 @dataclass(slots=True, repr=False)
 class Record:
-    """A graph and what ran through it (see NOTE [A record]).
+    """A recorded graph and its backward passes (see NOTE [A record]).
 
     Args:
         engine: "backlight" or "torch".
-        versions: the engine's: {"torch": "2.13.0"}.
+        versions: the engine's version: {"torch": "2.13.0"}.
         nodes: in the order in which they were made.
         backwards: in the order in which they began.
-        writes: in-place writes that were seen.
-        left_out: nodes that were not recorded since the limit was reached.
-        unread: of how many tensors the values could not be read, and why: {"batched by vmap": 3}. Shapes are there.
-        problem: the mistake of the lens's own that ended the recording; what came after it is missing.
-        title: a script's name, or what the user calls it.
-        cuts: where what was computed left the graph, each line once.
+        writes: the recorded in-place writes.
+        left_out: the number of nodes beyond the limit, which were not recorded.
+        unread: the number of tensors whose values could not be read, by reason: {"batched by vmap": 3}. Their shapes
+            are recorded.
+        problem: an internal error of the lens that ended the recording; later nodes are missing.
+        title: the script's name, or the user's title.
+        cuts: calls whose results left the graph, each line once.
         modules: the class of each module that ran, by its dotted path, "" for the outermost: {"layer.0": "Linear"}.
     """
 
@@ -191,7 +192,7 @@ class Record:
 
 
 def written(text: str, path: Path | str | None) -> str:
-    """Return text, and write it to a file if a path is given."""
+    """Return text, and also write it to a file if a path is given."""
     if path is not None:
         Path(path).write_text(text, encoding="utf-8")
     return text

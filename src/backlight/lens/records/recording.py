@@ -366,12 +366,12 @@ class Recording(Watcher):
     def close(self, frame: FrameType | None = None) -> None:
         """Collect what is left and release all objects of the engine; the record is finished when it is first read."""
         self._gather(frame)
-        self._let_go()
+        self._release_tensors()
 
-    def _let_go(self) -> None:
-        self.builder.let_go()
-        self.naming.let_go()
-        self.cutting.let_go()
+    def _release_tensors(self) -> None:
+        self.builder.release_tensors()
+        self.naming.release_tensors()
+        self.cutting.release_tensors()
         self.runs, self.modules, self.watches = {}, [], False
 
     def end(self, frame: FrameType | None) -> None:
@@ -380,7 +380,7 @@ class Recording(Watcher):
             self.close(frame)
         except Exception as problem:
             self.give_up(problem)
-            self._let_go()
+            self._release_tensors()
 
     def give_up(self, problem: Exception) -> None:
         """Say in the record why it is incomplete."""

@@ -25,14 +25,14 @@ class RunRecording:
             roots, into_grad=run.accumulate_grad, keep_graph=run.retain_graph, create_graph=run.create_graph
         )
         self.order = max((self.nodes[root].order for root in roots), default=1)
-        self.lone = set() if builder.shapes_only else self._lone(roots, run)
+        self.lone = set() if builder.shapes_only else self._single_use_outputs(roots, run)
         self.waiting: dict[tuple[int, int], list] = {}  # (node, output) -> the `outgoing` and place to fill in
         self.changes: dict[int, list[HookChange]] = {}
         self.retained: dict[int, tuple] = {}  # node -> (`.grad` before, after), until its step is there
         self.spent = 0.0  # since the last step, without what recording takes
         self.since = clock()
 
-    def _lone(self, roots: list[int], run: Run) -> set[tuple[int, int]]:
+    def _single_use_outputs(self, roots: list[int], run: Run) -> set[tuple[int, int]]:
         """Return the outputs at which the gradient of just one edge arrives, and surely does."""
         if run.inputs is not None:
             return set()

@@ -131,12 +131,12 @@ def capture(
     names: bool = True,
     title: str | None = None,
 ) -> Record:
-    """Record the graph of a tensor (or of several) that is there already: its nodes, what they save, leaves' `.grad`.
+    """Record the existing graph of one or more tensors: its nodes, their saved tensors, the leaves' `.grad`.
 
-    What ops gave is known only where a node keeps it, and nothing of any backward: `watch` for those.
+    Results of ops are known only if a node saved them, and backward passes are not recorded: use `watch` for those.
 
     Args:
-        output: a tensor that requires grad, or a list of them. The others are those of `watch`.
+        output: a tensor that requires grad, or a list of them. Others as in `watch`.
 
     Raises:
         InputError: a tensor has no graph.

@@ -18,12 +18,12 @@ NOTHING = "nothing was recorded: no op with a gradient ran in the block"
 
 @dataclass(frozen=True)
 class Detail:
-    """A part of what there is to say of a step.
+    """One part of the description of a step.
 
     Args:
         kind: "compute", "why", "gradient", "hook", "formula", "grad", "memory" or "note".
-        heading: a word or two: "why now", "→ c".
-        lines: of text; matrices keep their columns in a font of fixed width.
+        heading: one or two words: "why now", "→ c".
+        lines: lines of text; matrices are aligned in a monospaced font.
     """
 
     kind: str
@@ -33,15 +33,15 @@ class Detail:
 
 @dataclass(frozen=True)
 class OutgoingGradient:
-    """A gradient that a node hands to an input.
+    """A gradient that a node passes to an input.
 
     Args:
-        start, end: the nodes; `output` which output of `end` it is for.
-        name: what the formula calls the input.
-        formula: as declared; "" if it is not known.
-        gradient: what flows, in short; "none" if nothing does.
-        total: what has arrived there with it.
-        waiting: how many users of that input have still to fire.
+        start, end: the nodes; `output`: the output of `end` that it is for.
+        name: the input's name in the formula.
+        formula: as declared; "" if unknown.
+        gradient: the gradient as short text; "none" without one.
+        total: the sum that has arrived there so far.
+        waiting: the number of users of that input that have not run yet.
     """
 
     start: int
@@ -60,16 +60,16 @@ class Moment:
 
     Args:
         number: from 0.
-        kind: FORWARD, BEGIN (of a backward), FIRE (a node), GRAD (a leaf's `.grad`), END.
+        kind: FORWARD, BEGIN (of a backward), FIRE (a node runs), GRAD (a leaf's `.grad`), END.
         title: one line.
-        parts: what there is to say.
-        node: which one acts; None at the beginning and the end of a backward.
-        backward: which backward it belongs to, None for the forward.
-        value: a forward's result in short.
-        gradient: the gradient that arrived at the node, in short; None if none did.
-        grad: `.grad` of the node after the step, in short; None if nothing was written to it.
+        parts: the description of the step.
+        node: the node; None at the beginning and the end of a backward.
+        backward: the backward it belongs to; None for the forward.
+        value: the result of a forward step as short text.
+        gradient: the incoming gradient as short text; None without one.
+        grad: `.grad` of the node after the step as short text; None if nothing was written to it.
         flows: its outgoing gradients.
-        held: bytes that are kept for backward after the step; `freed` what the step let go.
+        held: bytes saved for backward after the step; `freed`: bytes that the step freed.
         place: the user's line, "file.py:12  e = c * d".
     """
 

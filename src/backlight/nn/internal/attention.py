@@ -19,20 +19,20 @@ class NonDynamicallyQuantizableLinear(Linear):
 
 
 class MultiheadAttention(Module):
-    """Let each head of a query attend to keys and values, join the heads and project them.
+    """Multi-head attention: each head attends to keys and values; the heads are concatenated and projected.
 
     Args:
-        embed_dim: the size of queries and outputs; each head has embed_dim / num_heads of it.
-        dropout: the share of the attention weights that is dropped while training.
+        embed_dim: the size of queries and outputs; each head has size embed_dim / num_heads.
+        dropout: the dropout probability of attention weights in training.
         bias: whether the projections have biases.
-        add_bias_kv: whether there are one more trained key and value for every sequence.
-        add_zero_attn: whether there are one more key and value of zeros.
+        add_bias_kv: whether to add one trained key and value to every sequence.
+        add_zero_attn: whether to add one key and value of zeros.
         kdim, vdim: the sizes of keys and values; embed_dim by default.
         batch_first: whether the batch is the first dim.
 
     Raises:
         ValueError: a size is not above 0.
-        AssertionError: embed_dim is no multiple of num_heads.
+        AssertionError: embed_dim is not a multiple of num_heads.
 
     Source: Ashish Vaswani et al.: Attention Is All You Need, 2017, arXiv:1706.03762
     """
@@ -113,7 +113,7 @@ class MultiheadAttention(Module):
     ) -> tuple[Tensor, Tensor | None]:
         """Return outputs, and attention weights or None.
 
-        `multi_head_attention_forward` says what the arguments are.
+        See `multi_head_attention_forward` for the arguments.
         """
         turned = self.batch_first and query.ndim == 3
         if turned:

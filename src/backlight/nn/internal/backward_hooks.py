@@ -145,7 +145,7 @@ GONE = "deprecated and will be removed in future versions. This hook will be mis
 
 
 def hook_last_node(module: object, args: tuple, result: object, hooks: list[Callable]) -> None:
-    """Register `hooks` on the node of the first tensor in `result`, and warn if that node is not all of the module."""
+    """Register `hooks` on the node of the first tensor in `result`, and warn if the module has more nodes than that."""
     node = _first_tensor(result).grad_fn
     if node is None:
         return

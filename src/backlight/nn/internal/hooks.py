@@ -72,10 +72,10 @@ class Hooks:
             raise
 
     def choose(self, full: bool, where: str) -> None:
-        """Record which kind of backward hooks there are.
+        """Record the kind of backward hooks (full or old).
 
         Raises:
-            RuntimeError: there were hooks of the other kind.
+            RuntimeError: the module has hooks of the other kind.
         """
         if self._is_full_backward_hook is not None and self._is_full_backward_hook is not full:
             raise GraphError(
@@ -161,7 +161,7 @@ class HookRegistration:
         """Call `hook(module, args)` before forward; it may return other arguments.
 
         Args:
-            prepend: call it before the hooks that are there.
+            prepend: call it before the existing hooks.
             with_kwargs: call `hook(module, args, kwargs)`; it may return both.
         """
         own = self._own_hooks()
@@ -176,7 +176,7 @@ class HookRegistration:
         """Call `hook(module, args, output)` after forward; it may return another output.
 
         Args:
-            prepend: call it before the hooks that are there.
+            prepend: call it before the existing hooks.
             with_kwargs: call `hook(module, args, kwargs, output)`.
             always_call: call it even if forward raises.
         """
@@ -203,8 +203,8 @@ class HookRegistration:
     def register_backward_hook(self, hook: Callable) -> RemovableHandle:
         """Call `hook(module, grad_input, grad_output)` after the last node of the module's forward; PyTorch's old hook.
 
-        It sees one node, the one that made the result, not the module. The hook may return other gradients for that
-        node's inputs, as a tuple or alone.
+        It gets the gradients of one node, the one that made the result, not those of the module. The hook may return
+        other gradients for that node's inputs, as a tuple or alone.
 
         Raises:
             RuntimeError: the module has full backward hooks.

@@ -51,12 +51,12 @@ class LazyLinear(LazyModuleMixin, Linear):
             self.bias = UninitializedParameter(device=device, dtype=dtype)
 
     def reset_parameters(self) -> None:
-        """Draw new values, once there is a shape."""
+        """Draw new values if the shape is known."""
         if not self.has_uninitialized_params() and self.in_features:
             super().reset_parameters()
 
     def initialize_parameters(self, input: Tensor) -> None:
-        """Take `in_features` from an input and draw the parameters; loaded ones only need to fit it."""
+        """Take `in_features` from an input and draw the parameters; loaded parameters must match it."""
         features = input.shape[-1]
         if self.has_uninitialized_params():
             with no_grad():
@@ -102,7 +102,7 @@ class _LazyConvolution(LazyModuleMixin):
             self.bias = UninitializedParameter(device=device, dtype=dtype)
 
     def reset_parameters(self) -> None:
-        """Draw new values, once there is a shape."""
+        """Draw new values if the shape is known."""
         if not self.has_uninitialized_params() and self.in_channels:
             super().reset_parameters()
 
@@ -110,7 +110,7 @@ class _LazyConvolution(LazyModuleMixin):
         """Take `in_channels` from an input and draw the parameters.
 
         Raises:
-            ValueError: the channels cannot be divided into the groups.
+            ValueError: the channels are not divisible by the groups.
             RuntimeError: the input has another number of dims.
         """
         if not self.has_uninitialized_params():
@@ -213,12 +213,12 @@ class _LazyNorm(LazyModuleMixin):
             self.num_batches_tracked = zeros((), dtype=int64, device=device)
 
     def reset_parameters(self) -> None:
-        """Set parameters and statistics to their start, once there is a shape."""
+        """Set parameters and statistics to their initial values if the shape is known."""
         if not self.has_uninitialized_params() and self.num_features:
             super().reset_parameters()
 
     def initialize_parameters(self, input: Tensor) -> None:
-        """Take `num_features` from an input and set the parameters and statistics to their start."""
+        """Take `num_features` from an input and set the parameters and statistics to their initial values."""
         self.num_features = self.num_features or input.shape[1]
         if not self.has_uninitialized_params():
             return

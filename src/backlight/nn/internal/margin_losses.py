@@ -66,7 +66,7 @@ class TripletMarginLoss(MarginLoss):
     """max(0, margin + |anchor − positive| − |anchor − negative|) in the p-norm.
 
     Args:
-        swap: measure the negative from the positive if it is nearer to that.
+        swap: use the distance from the positive to the negative if it is smaller.
 
     Raises:
         ValueError: the margin is not above 0.
@@ -105,7 +105,7 @@ class TripletMarginWithDistanceLoss(MarginLoss):
 
     Args:
         distance_function: d; `pairwise_distance` by default.
-        swap: measure the negative from the positive if it is nearer to that.
+        swap: use the distance from the positive to the negative if it is smaller.
 
     Raises:
         ValueError: the margin is not above 0.
@@ -152,7 +152,7 @@ class MultiMarginLoss(WeightedLoss):
     """Σ max(0, margin − input[target] + input[other])^p over the other classes, divided by their number.
 
     Raises:
-        ValueError: p is neither 1 nor 2, or the weight is no vector.
+        ValueError: p is neither 1 nor 2, or the weight is not a vector.
     """
 
     def __init__(

@@ -19,7 +19,7 @@ __all__ = ["GRUCell", "LSTMCell", "RNNCell", "RNNCellBase"]
 
 
 class RNNCellBase(Module):
-    """What cells share: weights and biases of input and hidden state, uniform over ±1/√hidden_size at first."""
+    """Base class of recurrent cells: weights and biases, initialised uniformly in ±1/√hidden_size."""
 
     def __init__(
         self,

@@ -165,8 +165,8 @@ class Registry:
         """Add a parameter under a name; None keeps the name and no parameter.
 
         Raises:
-            TypeError: `param` is no Parameter.
-            ValueError: it was computed by an op, and so is no leaf.
+            TypeError: `param` is not a Parameter.
+            ValueError: it was computed by an op, so it is not a leaf.
             KeyError: the name is empty, has a dot or is taken.
         """
         self._require_registries("parameter")
@@ -183,13 +183,13 @@ class Registry:
         self._parameters[name] = None if param is None else _passed(REGISTRATION.parameter, self, name, param)
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
-        """Add a tensor that belongs to the module's state and is not trained.
+        """Add a tensor to the module's state that is not a parameter.
 
         Args:
             persistent: whether it is part of `state_dict()`.
 
         Raises:
-            TypeError: `tensor` is no tensor.
+            TypeError: `tensor` is not a tensor.
             KeyError: the name is empty, has a dot or is taken.
         """
         self._require_registries("buffer")
@@ -208,7 +208,7 @@ class Registry:
         """Add a child under a name; None keeps the name and no module.
 
         Raises:
-            TypeError: `module` is no Module.
+            TypeError: `module` is not a Module.
             KeyError: the name is empty, has a dot or is taken.
         """
         if not (module is None or _is_module(module)):
@@ -236,11 +236,11 @@ class Registry:
         return found
 
     def set_submodule(self, target: str, module: object, strict: bool = False) -> None:
-        """Put a module at a dotted path; with `strict` there must be one already.
+        """Set the module at a dotted path; with `strict` it must exist already.
 
         Raises:
-            ValueError: the path is empty, or `module` is no Module.
-            AttributeError: the path leads nowhere.
+            ValueError: the path is empty, or `module` is not a Module.
+            AttributeError: the path does not exist.
         """
         if target == "":
             raise ValueProblem("Cannot set the submodule without a target name!")

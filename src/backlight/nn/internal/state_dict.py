@@ -27,7 +27,7 @@ EXTRA = "_extra_state"  # the key of what `get_extra_state` returns
 
 
 class StateHooks:
-    """All hooks on the state of one module, under PyTorch's names, by the ids of their handles."""
+    """The state hooks of one module, under PyTorch's names, by the ids of their handles."""
 
     def __init__(self):
         self._state_dict_pre_hooks = OrderedDict()
@@ -142,7 +142,7 @@ class StateHookRegistration:
                 )
 
     def get_extra_state(self):
-        """Return further state; a class that has some overrides this and `set_extra_state`."""
+        """Return extra state; a class with extra state overrides this and `set_extra_state`."""
         raise GraphError(
             "Reached a code path in Module.get_extra_state() that should never be called. Please file an issue at "
             "https://github.com/pytorch/pytorch/issues/new?template=bug-report.yml to report this bug. "
@@ -150,7 +150,7 @@ class StateHookRegistration:
         )
 
     def set_extra_state(self, state: object) -> None:
-        """Take what `get_extra_state` returned."""
+        """Restore the state that `get_extra_state` returned."""
         raise GraphError(
             "Reached a code path in Module.set_extra_state() that should never be called. Please file an issue at "
             "https://github.com/pytorch/pytorch/issues/new?template=bug-report.yml to report this bug. "
@@ -232,15 +232,15 @@ class Checkpoint(StateHookRegistration):
         """Copy tensors or NumPy arrays into the parameters and buffers of the same names.
 
         Args:
-            strict: whether names on one side only are an error.
-            assign: take the tensors themselves instead of copying them.
+            strict: whether missing or unexpected names are an error.
+            assign: use the tensors themselves instead of copying them.
 
         Returns:
-            The names that were missing and the names that were too many.
+            The missing and the unexpected names.
 
         Raises:
             RuntimeError: a shape differs, or, with `strict`, the names do not match.
-            TypeError: `state_dict` is no mapping.
+            TypeError: `state_dict` is not a mapping.
         """
         if not isinstance(state_dict, Mapping):
             raise ArgumentError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")

@@ -113,7 +113,7 @@ class Tree:
         """Set `training` on this module and all below it: used by dropout and similar layers.
 
         Raises:
-            ValueError: `mode` is no bool.
+            ValueError: `mode` is not a bool.
         """
         if not isinstance(mode, bool):
             raise ValueProblem(f"training mode is expected to be boolean, got {mode!r}")

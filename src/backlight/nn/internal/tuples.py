@@ -40,7 +40,7 @@ def _list_with_default(out_size: list[int] | int, defaults: list[int]) -> list[i
 
 
 def consume_prefix_in_state_dict_if_present(state_dict: dict, prefix: str) -> None:
-    """Take `prefix` off every key of a state dict that starts with it, in place; off those of its metadata, too."""
+    """Remove `prefix` from the keys of a state dict and of its metadata, in place."""
     for key in list(state_dict):
         if key.startswith(prefix):
             state_dict[key.removeprefix(prefix)] = state_dict.pop(key)

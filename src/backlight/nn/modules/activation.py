@@ -81,7 +81,7 @@ class Tanhshrink(Module):
 
 
 class Rectifier(Layer):
-    """What layers that may write into their input share: `inplace`, printed only where it is True."""
+    """Base class of activations with the option `inplace`, which is printed only if True."""
 
     def __init__(self, inplace: bool = False):
         super().__init__()
@@ -124,7 +124,7 @@ class Mish(Rectifier):
 
 
 class Hardsigmoid(Rectifier):
-    """(x + 3) / 6 cut off at 0 and 1."""
+    """(x + 3) / 6 clamped to [0, 1]."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.hardsigmoid(input, self.inplace)
@@ -180,7 +180,7 @@ RENAMED = "keyword argument `{}` is deprecated and renamed to `{}`"
 
 
 class Hardtanh(Rectifier):
-    """x cut off at two bounds."""
+    """x clamped to two bounds."""
 
     _shown: tuple[str, ...] = ("min_val", "max_val")
 
@@ -258,7 +258,7 @@ class PReLU(Layer):
 
     Args:
         num_parameters: 1, or the number of channels.
-        init: what the weights start as.
+        init: the initial value of the weights.
 
     Source: Kaiming He et al.: Delving Deep into Rectifiers, 2015, arXiv:1502.01852
     """
@@ -273,7 +273,7 @@ class PReLU(Layer):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Set the weights to what they started as."""
+        """Set the weights to their initial value."""
         self.weight.detach().fill_(self.init)
 
     def forward(self, input: Tensor) -> Tensor:
@@ -281,7 +281,7 @@ class PReLU(Layer):
 
 
 class GELU(Module):
-    """x · Φ(x), where Φ is the normal distribution's function; `approximate="tanh"` takes the faster formula.
+    """x · Φ(x), where Φ is the standard normal CDF; `approximate="tanh"` uses the tanh approximation.
 
     Source: Dan Hendrycks, Kevin Gimpel: Gaussian Error Linear Units, 2016, arXiv:1606.08415
     """
@@ -363,7 +363,7 @@ class Softmin(Softmax):
 
 
 class Softmax2d(Module):
-    """Softmax over the channels at each place of (batch, channels, height, width), or of one example."""
+    """Softmax over the channels at each position of (batch, channels, height, width), or of one example."""
 
     def forward(self, input: Tensor) -> Tensor:
         """Return the softmax.

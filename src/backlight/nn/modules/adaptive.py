@@ -30,12 +30,12 @@ class AdaptiveLogSoftmaxWithLoss(Module):
     Shapes: input (batch, in_features), target (batch,) -> output (batch,), loss (); or all without batch
 
     Args:
-        cutoffs: the first class of each cluster; classes are sorted by how frequent they are.
-        div_value: each cluster's features are this many times fewer than those of the one before.
+        cutoffs: the first class of each cluster; classes are sorted by frequency.
+        div_value: each cluster has this many times fewer features than the previous one.
         head_bias: whether the first step has a bias.
 
     Raises:
-        ValueError: the cutoffs are not increasing, or no classes.
+        ValueError: the cutoffs are not increasing, or are not valid classes.
 
     Source: Edouard Grave et al.: Efficient Softmax Approximation for GPUs, 2016, arXiv:1609.04309
     """
@@ -81,7 +81,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         """Return the log-probability of each target, and the loss.
 
         Raises:
-            RuntimeError: the shapes do not fit, or a target is no class.
+            RuntimeError: the shapes do not fit, or a target is not a class.
         """
         _check_shapes(input_, target_)
         input, target = (input_, target_) if target_.ndim else (input_.unsqueeze(0), target_.unsqueeze(0))
@@ -119,7 +119,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
     def predict(self, input: Tensor) -> Tensor:
         """Return the class with the highest log-probability of each row.
 
-        As in PyTorch, a class of the shortlist wins where the head prefers it to every cluster.
+        As in PyTorch, a class of the shortlist is returned if its score in the head is above that of every cluster.
 
         Shapes: input (batch, in_features) -> (batch,)
         """

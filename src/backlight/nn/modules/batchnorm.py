@@ -17,10 +17,10 @@ class ChannelNorm(AffineNorm):
     """Base class of layers that normalise channels: weight, bias and running statistics.
 
     Args:
-        num_features: how many channels.
-        momentum: how far a running statistic moves towards a new one; None takes the mean of all so far.
+        num_features: the number of channels.
+        momentum: the weight of the new value in a running statistic; None: the cumulative mean.
         affine: whether there are weight and bias.
-        track_running_stats: whether means and variances are kept for evaluation.
+        track_running_stats: whether running means and variances are kept for evaluation.
         bias: whether there is a bias as well as the weight.
     """
 
@@ -52,14 +52,14 @@ class ChannelNorm(AffineNorm):
         self.reset_parameters()
 
     def reset_running_stats(self) -> None:
-        """Set running means to 0 and variances to 1, and forget how many batches were seen."""
+        """Set running means to 0, variances to 1, and the number of batches to 0."""
         if self.track_running_stats:
             self.running_mean.zero_()
             self.running_var.fill_(1)
             self.num_batches_tracked.zero_()
 
     def reset_parameters(self) -> None:
-        """Set the weight to ones, the bias to zeros, and the running statistics to their start."""
+        """Set the weight to ones, the bias to zeros, and the running statistics to their initial values."""
         self.reset_running_stats()
         super().reset_parameters()
 
@@ -91,9 +91,9 @@ class ChannelNorm(AffineNorm):
 
 
 class BatchNorm(ChannelNorm):
-    """Bring each channel to mean 0 and variance 1 over the batch, then scale and shift it by trained values.
+    """Normalise each channel to mean 0 and variance 1 over the batch, then scale and shift it by trained values.
 
-    In evaluation mode the running statistics stand for those of the batch.
+    In evaluation mode the running statistics are used instead of the batch's.
 
     Source: Sergey Ioffe, Christian Szegedy: Batch Normalization, 2015, arXiv:1502.03167
     """
@@ -101,7 +101,7 @@ class BatchNorm(ChannelNorm):
     dims: tuple[int, ...]
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return the input normalised; in training, move the running statistics towards the batch's.
+        """Return the input normalised; in training, update the running statistics.
 
         Raises:
             ValueError: the input has another number of dims.
@@ -151,7 +151,7 @@ class BatchNorm3d(BatchNorm):
 
 
 class InstanceNorm(ChannelNorm):
-    """Bring each channel of each example to mean 0 and variance 1 over space.
+    """Normalise each channel of each example to mean 0 and variance 1 over space.
 
     Source: Dmitry Ulyanov, Andrea Vedaldi, Victor Lempitsky: Instance Normalization, 2016, arXiv:1607.08022
     """

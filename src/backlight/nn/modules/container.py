@@ -23,7 +23,7 @@ def _require_iterable(call: str, values: object, of_what: str = "") -> None:
 
 
 class NumberedModules(Module):
-    """What `Sequential` and `ModuleList` share: children counted from 0, and reached as in a list."""
+    """Base class of `Sequential` and `ModuleList`: numbered children, accessed as in a list."""
 
     def _key(self, index: int) -> str:
         """Return the name of the child at an index."""
@@ -73,8 +73,8 @@ class NumberedModules(Module):
         """Put a module before the one at `index`, and return self.
 
         Raises:
-            IndexError: there is no such place.
-            TypeError: `module` is no Module.
+            IndexError: the index is out of range.
+            TypeError: `module` is not a Module.
         """
         if not isinstance(module, Module):
             raise ArgumentError(f"module should be of type: {Module}, got {type(module).__name__}")
@@ -86,14 +86,14 @@ class NumberedModules(Module):
         return self
 
     def pop(self, index: int | slice):
-        """Take the module (or, by a slice, modules) out and return it."""
+        """Remove the module (or, with a slice, modules) and return it."""
         taken = self[index]
         del self[index]
         return taken
 
 
 class Sequential(NumberedModules):
-    """Modules run one after the other, each on what the one before returned.
+    """Modules that run one after the other, each on the output of the previous one.
 
     Args:
         args: the modules; or one OrderedDict of modules by name.
@@ -158,7 +158,7 @@ def _check_times(module: object, times: int) -> None:
 
 
 class ModuleList(NumberedModules):
-    """Modules in a list, which a plain Python list would hide from `parameters()`; it has no forward."""
+    """Modules in a list, registered (unlike in a plain Python list); it has no forward."""
 
     def __init__(self, modules: Iterable[Module] | None = None):
         super().__init__()
@@ -233,11 +233,11 @@ class ModuleDict(Module):
         return self._modules.items()
 
     def clear(self) -> None:
-        """Take all modules out."""
+        """Remove all modules."""
         self._modules.clear()
 
     def pop(self, key: str) -> Module:
-        """Take a module out and return it."""
+        """Remove a module and return it."""
         return self._modules.pop(key)
 
     def update(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]]) -> None:
@@ -245,7 +245,7 @@ class ModuleDict(Module):
 
         Raises:
             TypeError: `modules` is not iterable.
-            ValueError: an element is no pair.
+            ValueError: an element is not a pair.
         """
         _require_iterable("ModuleDict.update", modules, " of key/value pairs")
         pairs = modules.items() if isinstance(modules, (Mapping, ModuleDict)) else modules
@@ -407,24 +407,24 @@ class ParameterDict(NotCalled, DictOperators, Module):
         return self[key] if key in self._keys else default
 
     def setdefault(self, key: str, default: object = None):
-        """Return the value of a name, which is given `default` first if it is new."""
+        """Return the value of a name, after setting it to `default` if it is new."""
         if key not in self._keys:
             self[key] = default
         return self[key]
 
     def pop(self, key: str):
-        """Take a value out and return it."""
+        """Remove a value and return it."""
         taken = self[key]
         del self[key]
         return taken
 
     def popitem(self) -> tuple:
-        """Take the last (name, value) pair out and return it."""
+        """Remove the last (name, value) pair and return it."""
         key = next(reversed(self._keys))
         return key, self.pop(key)
 
     def clear(self) -> None:
-        """Take all values out."""
+        """Remove all values."""
         for key in list(self._keys):
             del self[key]
 

@@ -62,7 +62,7 @@ class _Convolution(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw new values, uniform over ±1/√(inputs of an output)."""
+        """Draw new values, uniform over ±1/√fan_in."""
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))  # the gain √(1/3) makes the bound 1/√fan_in
         if self.bias is not None:
             fan_in = init.fans(self.weight)[0]
@@ -131,15 +131,15 @@ class _Plain(_Convolution):
 class Conv1d(_Plain):
     """Convolve over the last dim with trained kernels.
 
-    Shapes: input (batch, in_channels, length) or without batch -> (batch, out_channels, places)
+    Shapes: input (batch, in_channels, length) or without batch -> (batch, out_channels, out_length)
 
     Args:
-        padding: how many elements are added at both ends; or "same", "valid".
-        groups: into how many parts channels are divided, each of which sees only its own.
-        padding_mode: what is added: "zeros", "reflect", "replicate" or "circular".
+        padding: the number of elements added at both ends; or "same", "valid".
+        groups: the number of groups of channels; each group is convolved separately.
+        padding_mode: the kind of padding: "zeros", "reflect", "replicate" or "circular".
 
     Raises:
-        ValueError: the options do not fit together.
+        ValueError: the options are inconsistent.
     """
 
     dims = 1
@@ -190,10 +190,10 @@ class _Transposed(_Convolution):
         """Return the transposed convolution of the input.
 
         Args:
-            output_size: the size wanted, where the stride leaves several possible.
+            output_size: the output size, which is ambiguous for a stride above 1.
 
         Raises:
-            ValueError: that size is not possible.
+            ValueError: the size is not possible.
         """
         more = self.output_padding if output_size is None else self._padding_to(input, list(output_size))
         convolve = getattr(F, f"conv_transpose{self.dims}d")
@@ -221,15 +221,15 @@ class _Transposed(_Convolution):
 
 
 class ConvTranspose1d(_Transposed):
-    """Apply the transpose of a trained convolution over the last dim: upsampling with trained kernels.
+    """Transposed convolution over the last dim: upsampling with trained kernels.
 
-    Shapes: input (batch, in_channels, places) or without batch -> (batch, out_channels, length)
+    Shapes: input (batch, in_channels, length) or without batch -> (batch, out_channels, out_length)
 
     Args:
-        output_padding: added to the length, of which a stride leaves several possible.
+        output_padding: added to the output length, which is ambiguous for a stride above 1.
 
     Raises:
-        ValueError: the options do not fit together.
+        ValueError: the options are inconsistent.
     """
 
     dims = 1

@@ -21,7 +21,7 @@ class PairwiseDistance(Module):
 
 
 class CosineSimilarity(Module):
-    """x1 · x2 / (‖x1‖ · ‖x2‖) along a dim; no norm counts as smaller than eps."""
+    """x1 · x2 / (‖x1‖ · ‖x2‖) along a dim; norms are clamped to at least eps."""
 
     def __init__(self, dim: int = 1, eps: float = 1e-8):
         super().__init__()

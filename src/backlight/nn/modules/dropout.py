@@ -9,10 +9,10 @@ __all__ = ["AlphaDropout", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "Fe
 
 
 class Dropping(Layer):
-    """Base class of dropout layers: the probability `p`, and whether they work in place; idle in evaluation mode.
+    """Base class of dropout layers, with the options `p` and `inplace`; the identity in evaluation mode.
 
     Raises:
-        ValueError: `p` is no probability.
+        ValueError: `p` is not between 0 and 1.
     """
 
     _shown = ("p", "inplace")
@@ -60,7 +60,7 @@ class Dropout3d(Dropping):
 
 
 class AlphaDropout(Dropping):
-    """Drop elements to SELU's saturation, so that mean and variance stay.
+    """Set dropped elements to SELU's saturation value, so that mean and variance are kept.
 
     Source: Günter Klambauer et al.: Self-Normalizing Neural Networks, 2017, arXiv:1706.02515
     """
@@ -70,7 +70,7 @@ class AlphaDropout(Dropping):
 
 
 class FeatureAlphaDropout(Dropping):
-    """Drop full channels to SELU's saturation, so that mean and variance stay."""
+    """Set dropped channels to SELU's saturation value, so that mean and variance are kept."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.feature_alpha_dropout(input, self.p, self.training)

@@ -10,7 +10,7 @@ __all__ = ["Flatten", "Unflatten"]
 
 
 class Flatten(Layer):
-    """Merge dims into one; by default all but the first, which counts the batch."""
+    """Merge dims into one; by default all but the first, the batch."""
 
     _shown = ("start_dim", "end_dim")
 

@@ -15,8 +15,8 @@ __all__ = ["LazyModuleMixin"]
 class LazyModuleMixin:
     """Make a module lazy: inherit from this first, then from the module.
 
-    The class says what it becomes, `cls_to_become` (None: it stays), and has `initialize_parameters(*inputs)`, which
-    materializes its parameters for the inputs of the first call.
+    The attribute `cls_to_become` is the class that it becomes (None: the class does not change), and
+    `initialize_parameters(*inputs)` materializes its parameters for the inputs of the first call.
     """
 
     cls_to_become: type | None = None
@@ -38,10 +38,10 @@ class LazyModuleMixin:
             self.__class__ = self.cls_to_become
 
     def initialize_parameters(self, *args, **kwargs) -> None:
-        """Materialize the parameters for the inputs of the first call; every subclass has its own.
+        """Materialize the parameters for the inputs of the first call; subclasses override this.
 
         Raises:
-            NotImplementedError: the subclass has none.
+            NotImplementedError: the subclass does not override it.
         """
         raise MissingMethodError(f"initialize_parameters is not implemented for {type(self).__name__}")
 

@@ -15,7 +15,7 @@ __all__ = ["Bilinear", "Identity", "Linear"]
 
 
 class Identity(Module):
-    """Return the input; takes and ignores any arguments, so that it can stand for any layer."""
+    """Return the input; any arguments are accepted and ignored, so that it can replace any layer."""
 
     def __init__(self, *args, **kwargs):
         super().__init__()

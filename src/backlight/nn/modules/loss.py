@@ -35,7 +35,7 @@ Flag = bool | None
 
 
 class Loss(Module):
-    """What losses share: how the losses of single elements are reduced ("mean", "sum" or "none").
+    """Base class of losses, with the option `reduction`: "mean", "sum" or "none".
 
     `size_average` and `reduce` are the old names of `reduction`.
     """
@@ -47,7 +47,7 @@ class Loss(Module):
 
 
 class WeightedLoss(Loss):
-    """What losses with a weight for each class or element share: the weight is a buffer."""
+    """Base class of losses with a weight for each class or element; the weight is a buffer."""
 
     def __init__(
         self, weight: Tensor | None = None, size_average: Flag = None, reduce: Flag = None, reduction: str = "mean"
@@ -101,8 +101,8 @@ class CrossEntropyLoss(WeightedLoss):
     it holds probabilities
 
     Args:
-        weight: one factor a class.
-        ignore_index: positions with this target count for nothing.
+        weight: one factor per class.
+        ignore_index: positions with this target are ignored.
         label_smoothing: the share of the target that is spread evenly over all classes.
     """
 
@@ -137,11 +137,11 @@ class LinearCrossEntropyLoss(WeightedLoss):
 
     Args:
         out_features: the positions that each example has a class for.
-        weight: one factor a class.
+        weight: one factor per class.
         options: how to save memory; accepted, and the loss is computed at once.
 
     Raises:
-        RuntimeError: the weight has not one factor a class, or the smoothing is not between 0 and 1.
+        RuntimeError: the weight does not have one factor per class, or the smoothing is not between 0 and 1.
     """
 
     def __init__(
@@ -273,7 +273,7 @@ class KLDivLoss(Loss):
 
 
 class PoissonNLLLoss(Loss):
-    """exp(input) − target · input: the negative logarithm of a Poisson distribution's probability.
+    """exp(input) − target · input: the negative log-likelihood of a Poisson distribution.
 
     Args:
         log_input: whether the input is the logarithm of the expected count; else the loss is
@@ -302,11 +302,11 @@ class PoissonNLLLoss(Loss):
 
 
 class GaussianNLLLoss(Loss):
-    """(log var + (input − target)² / var) / 2: the negative logarithm of a normal distribution's density.
+    """(log var + (input − target)² / var) / 2: the negative log-likelihood of a normal distribution.
 
     Args:
         full: add the constant log(2π) / 2.
-        eps: no variance counts as smaller than this.
+        eps: variances are clamped to at least this.
     """
 
     def __init__(self, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean"):
@@ -319,7 +319,7 @@ class GaussianNLLLoss(Loss):
 
 
 class CTCLoss(Loss):
-    """The negative log-likelihood of texts that are shorter than their signals; see `nn.functional.ctc_loss`."""
+    """The connectionist temporal classification loss; see `nn.functional.ctc_loss`."""
 
     def __init__(self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False):
         super().__init__(reduction=reduction)

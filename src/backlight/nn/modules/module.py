@@ -89,10 +89,10 @@ class Module(Registry, Tree, Checkpoint, HookRegistration):
         raise better
 
     def forward(self, *args, **kwargs):
-        """Compute the output, as the class says; a class of your own overrides this.
+        """Compute the output; subclasses override this.
 
         Raises:
-            NotImplementedError: it does not.
+            NotImplementedError: the class does not override it.
         """
         raise MissingMethodError(f'Module [{type(self).__name__}] is missing the required "forward" function')
 
@@ -123,7 +123,7 @@ class Module(Registry, Tree, Checkpoint, HookRegistration):
             memory_format: the order in memory of parameters and buffers of 4 or 5 dims, like `torch.channels_last`.
 
         Raises:
-            TypeError: the dtype is no floating point one.
+            TypeError: the dtype is not a floating point dtype.
             RuntimeError: the device is neither the CPU nor meta, where only shapes and dtypes are left.
         """
         for value in args:

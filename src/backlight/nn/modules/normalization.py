@@ -20,7 +20,7 @@ __all__ = ["CrossMapLRN2d", "GroupNorm", "LayerNorm", "LocalResponseNorm", "RMSN
 
 
 class AffineNorm(Module):
-    """What norms share: a weight that starts as ones and a bias that starts as zeros, or None without them."""
+    """Base class of norms: a weight initialised to ones and a bias initialised to zeros, or None."""
 
     weight: Parameter | None
     bias: Parameter | None
@@ -40,7 +40,7 @@ class AffineNorm(Module):
 
 
 class LayerNorm(AffineNorm):
-    """Bring the last dims to mean 0 and variance 1, then scale and shift them by trained values.
+    """Normalise the last dims to mean 0 and variance 1, then scale and shift them by trained values.
 
         y = (x − mean) / √(variance + eps) · weight + bias
 
@@ -83,7 +83,7 @@ class RMSNorm(Module):
 
     Args:
         normalized_shape: the sizes of the dims over which the mean is taken.
-        eps: the smallest step of the dtype by default.
+        eps: by default the machine epsilon of the dtype.
         elementwise_affine: whether there is a weight.
 
     Source: Biao Zhang, Rico Sennrich: Root Mean Square Layer Normalization, 2019, arXiv:1910.07467
@@ -122,12 +122,12 @@ def _as_shape(normalized_shape: int | Sequence[int]) -> tuple[int, ...]:
 
 
 class GroupNorm(AffineNorm):
-    """Bring each group of channels of each example to mean 0 and variance 1, then scale and shift each channel.
+    """Normalise each group of channels of each example to mean 0 and variance 1, then scale and shift each channel.
 
     Shapes: input (batch, num_channels, …) -> as input
 
     Raises:
-        ValueError: the channels do not fall into equal groups.
+        ValueError: num_channels is not divisible by num_groups.
 
     Source: Yuxin Wu, Kaiming He: Group Normalization, 2018, arXiv:1803.08494
     """
@@ -174,10 +174,10 @@ class _ResponseNorm(Module):
 
 
 class LocalResponseNorm(_ResponseNorm):
-    """Divide each channel by a power of what its neighbours hold: x / (k + alpha · mean(x²))^beta.
+    """Normalise each channel by its neighbours: x / (k + alpha · mean(x²))^beta.
 
     Args:
-        size: how many neighbouring channels the mean is taken over.
+        size: the number of neighbouring channels in the mean.
     """
 
     def forward(self, input: Tensor) -> Tensor:
@@ -221,10 +221,10 @@ class _CrossMapNorm(Function):
 
 
 class CrossMapLRN2d(_ResponseNorm):
-    """Divide each channel by a power of what its neighbours hold; `LocalResponseNorm` is the newer one.
+    """Normalise each channel by its neighbours; `LocalResponseNorm` is the newer layer.
 
     Args:
-        size: how many neighbouring channels the sum is taken over.
+        size: the number of neighbouring channels in the sum.
     """
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1):

@@ -46,7 +46,7 @@ class ConstantPad1d(_Constant):
     """Add slices of one value at both ends of the last dim.
 
     Args:
-        padding: how many at each end, or (before, behind); negative counts take slices away.
+        padding: the number at each end, or (before, after); negative numbers remove slices.
     """
 
     dims = 1
@@ -56,7 +56,7 @@ class ConstantPad2d(_Constant):
     """Add slices of one value around the last two dims.
 
     Args:
-        padding: how many on each side, or (left, right, top, bottom); negative counts take slices away.
+        padding: the number on each side, or (left, right, top, bottom); negative numbers remove slices.
     """
 
     dims = 2
@@ -66,7 +66,7 @@ class ConstantPad3d(_Constant):
     """Add slices of one value around the last three dims.
 
     Args:
-        padding: how many on each side, or (left, right, top, bottom, front, back); negative counts take slices away.
+        padding: the number on each side, or (left, right, top, bottom, front, back); negative numbers remove slices.
     """
 
     dims = 3

@@ -55,7 +55,7 @@ class _Max(_Windows):
         self.return_indices = return_indices
 
     def forward(self, input: Tensor) -> Tensor | tuple[Tensor, Tensor]:
-        """Return the largest element of each window, with `return_indices` also where it lies."""
+        """Return the largest element of each window, with `return_indices` also its index."""
         options = (self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode, self.return_indices)
         return self._function(input, *options)
 
@@ -131,7 +131,7 @@ class _AdaptiveMax(_AdaptiveMean):
         self.return_indices = return_indices
 
     def forward(self, input: Tensor) -> Tensor | tuple[Tensor, Tensor]:
-        """Return the largest elements of `output_size` windows, with `return_indices` also where they lie."""
+        """Return the largest elements of `output_size` windows, with `return_indices` also their indices."""
         return self._function(input, self.output_size, self.return_indices)
 
 
@@ -171,19 +171,19 @@ class _Unpooling(Layer):
 
 
 class MaxUnpool1d(_Unpooling):
-    """Put the results of `MaxPool1d` back where they came from, with zeros elsewhere."""
+    """Invert `MaxPool1d`: put its results back at their indices, with zeros elsewhere."""
 
     dims = 1
 
 
 class MaxUnpool2d(_Unpooling):
-    """Put the results of `MaxPool2d` back where they came from, with zeros elsewhere."""
+    """Invert `MaxPool2d`: put its results back at their indices, with zeros elsewhere."""
 
     dims = 2
 
 
 class MaxUnpool3d(_Unpooling):
-    """Put the results of `MaxPool3d` back where they came from, with zeros elsewhere."""
+    """Invert `MaxPool3d`: put its results back at their indices, with zeros elsewhere."""
 
     dims = 3
 
@@ -200,14 +200,14 @@ class _Kernel(Layer):
 
 
 class Unfold(_Kernel):
-    """Lay what a kernel sees at each place out as columns; see `nn.functional.unfold`."""
+    """Extract sliding blocks as columns (im2col); see `nn.functional.unfold`."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.unfold(input, self.kernel_size, self.dilation, self.padding, self.stride)
 
 
 class Fold(_Kernel):
-    """Add columns where a kernel saw them; see `nn.functional.fold`."""
+    """Sum sliding blocks back into an array (col2im); see `nn.functional.fold`."""
 
     _shown = ("output_size", "kernel_size", "dilation", "padding", "stride")
 
@@ -222,7 +222,7 @@ class Fold(_Kernel):
 
 
 class PixelShuffle(Layer):
-    """Lay groups of r² channels out as squares of r × r pixels."""
+    """Rearrange groups of r² channels as r × r pixels."""
 
     _shown = ("upscale_factor",)
 
@@ -235,7 +235,7 @@ class PixelShuffle(Layer):
 
 
 class PixelUnshuffle(Layer):
-    """Lay squares of r × r pixels out as r² channels."""
+    """Rearrange r × r pixels as r² channels."""
 
     _shown = ("downscale_factor",)
 
@@ -290,19 +290,19 @@ class _Fractional(Module):
         return for_each_dim(value, self.dims)
 
     def forward(self, input: Tensor) -> Tensor | tuple[Tensor, Tensor]:
-        """Return the largest element of each window, with `return_indices` also where it lies."""
+        """Return the largest element of each window, with `return_indices` also its index."""
         pool = getattr(F, f"fractional_max_pool{self.dims}d")
         options = (self.kernel_size, self.output_size, self.output_ratio, self.return_indices)
         return pool(input, *options, _random_samples=self._random_samples)
 
 
 class FractionalMaxPool2d(_Fractional):
-    """Take the largest element of windows at drawn distances; see `nn.functional.fractional_max_pool2d`."""
+    """Take the largest element of windows at random positions; see `nn.functional.fractional_max_pool2d`."""
 
     dims = 2
 
 
 class FractionalMaxPool3d(_Fractional):
-    """Take the largest element of windows at drawn distances; see `nn.functional.fractional_max_pool3d`."""
+    """Take the largest element of windows at random positions; see `nn.functional.fractional_max_pool3d`."""
 
     dims = 3

@@ -36,11 +36,11 @@ class RNNBase(Module):
 
     Args:
         mode: "LSTM", "GRU", "RNN_TANH" or "RNN_RELU".
-        num_layers: how many layers stand on top of each other.
+        num_layers: the number of stacked layers.
         bias: whether there are biases.
         batch_first: whether the batch is the first dim of input and output.
-        dropout: the share of each layer's output, but the last's, that is dropped while training.
-        bidirectional: whether a second pass walks back through time.
+        dropout: the dropout probability of each layer's output except the last's, in training.
+        bidirectional: whether there is a second pass backward in time.
         proj_size: the size that an LSTM's hidden state is projected to; 0 for no projection.
     """
 
@@ -96,7 +96,7 @@ class RNNBase(Module):
             init.uniform_(weight, -bound, bound)
 
     def flatten_parameters(self) -> None:
-        """Do nothing: weights need no particular place in memory here."""
+        """Do nothing: weights need no particular memory layout here."""
 
     @property
     def all_weights(self) -> list[list[Parameter]]:

@@ -39,12 +39,12 @@ class Embedding(_Table):
     Shapes: input (…) of integers -> (…, embedding_dim)
 
     Args:
-        num_embeddings: how many rows.
-        embedding_dim: how long each is.
-        padding_idx: a row that starts as zeros and gets no gradient.
-        max_norm: rows taken that are longer than this are shortened in place.
-        norm_type: which norm `max_norm` speaks of.
-        scale_grad_by_freq: divide each row's gradient by how often the row was taken.
+        num_embeddings: the number of rows.
+        embedding_dim: the size of each row.
+        padding_idx: a row that is initialised to zeros and gets no gradient.
+        max_norm: looked-up rows with a larger norm are rescaled in place.
+        norm_type: the order of the norm for `max_norm`.
+        scale_grad_by_freq: divide each row's gradient by the number of times it was looked up.
         sparse: the gradient of the rows is a sparse tensor, for `SparseAdam`, `SGD` or `Adagrad`.
     """
 
@@ -92,7 +92,7 @@ class Embedding(_Table):
         scale_grad_by_freq: bool = False,
         sparse: bool = False,
     ) -> "Embedding":
-        """Make a layer over a matrix of given rows, which are not trained unless `freeze` is False."""
+        """Make a layer from a matrix of rows, which are trained only if `freeze` is False."""
         if embeddings.ndim != 2:
             raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
         rows, columns = embeddings.shape
@@ -101,7 +101,7 @@ class Embedding(_Table):
 
 
 def padding_row(padding_idx: int | None, rows: int, name: str = "Padding_idx") -> int | None:
-    """Return the padding row counted from the start; `name` is what PyTorch's error of the layer calls it."""
+    """Return the padding row counted from the start; `name`: its name in PyTorch's error."""
     if padding_idx is None:
         return None
     if not -rows <= padding_idx < rows:
@@ -115,15 +115,15 @@ class EmbeddingBag(_Table):
     Shapes: input (bags, size), or (n,) with offsets (bags,) -> (bags, embedding_dim)
 
     Args:
-        num_embeddings: how many rows.
-        embedding_dim: how long each is.
+        num_embeddings: the number of rows.
+        embedding_dim: the size of each row.
         max_norm: rows taken that are longer than this are shortened in place.
         norm_type: which norm `max_norm` speaks of.
         scale_grad_by_freq: divide each row's gradient by how often the row was taken.
         mode: "sum", "mean" or "max".
         sparse: the gradient of the rows is a sparse tensor, for `SparseAdam`, `SGD` or `Adagrad`.
         include_last_offset: whether offsets end with the length of the input.
-        padding_idx: a row that starts as zeros and counts for nothing.
+        padding_idx: a row that is initialised to zeros and ignored.
     """
 
     def __init__(
@@ -158,7 +158,7 @@ class EmbeddingBag(_Table):
 
         Args:
             offsets: where each bag starts in a 1-D input.
-            per_sample_weights: a factor for each number; for sums only.
+            per_sample_weights: a factor for each index; only with mode "sum".
         """
         return F.embedding_bag(
             input,
@@ -192,7 +192,7 @@ class EmbeddingBag(_Table):
         include_last_offset: bool = False,
         padding_idx: int | None = None,
     ) -> "EmbeddingBag":
-        """Make a layer over a matrix of given rows, which are not trained unless `freeze` is False."""
+        """Make a layer from a matrix of rows, which are trained only if `freeze` is False."""
         if embeddings.ndim != 2:
             raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
         rows, columns = embeddings.shape

@@ -34,11 +34,11 @@ class TransformerLayer(Module):
 
     Args:
         d_model: the size of inputs and outputs.
-        nhead: how many heads attend.
+        nhead: the number of attention heads.
         dim_feedforward: the size between the two linear layers.
-        dropout: the share of each part's output, and of attention weights, that is dropped while training.
+        dropout: the dropout probability of each part's output and of attention weights, in training.
         activation: "relu", "gelu" or a function, between the two linear layers.
-        layer_norm_eps: added to variances.
+        layer_norm_eps: added to variances for stability.
         batch_first: whether the batch is the first dim.
         norm_first: whether inputs are normalised before each part, instead of sums after it.
         bias: whether linear layers and norms have biases.
@@ -108,7 +108,7 @@ class TransformerEncoderLayer(TransformerLayer):
         src_key_padding_mask: Tensor | None = None,
         is_causal: bool = False,
     ) -> Tensor:
-        """Return the output; `multi_head_attention_forward` says what masks are."""
+        """Return the output; see `multi_head_attention_forward` for the masks."""
         padding = additive_mask(src_key_padding_mask, "src_key_padding_mask", src, src_mask, "src_mask")
         mask = additive_mask(src_mask, "src_mask", src)
         x = self._added(src, self.norm1, lambda x: self._attend_to_self(x, mask, padding, is_causal))
@@ -135,7 +135,7 @@ class TransformerDecoderLayer(TransformerLayer):
         tgt_is_causal: bool = False,
         memory_is_causal: bool = False,
     ) -> Tensor:
-        """Return the output; `multi_head_attention_forward` says what masks are."""
+        """Return the output; see `multi_head_attention_forward` for the masks."""
 
         def attend_to_memory(x: Tensor) -> Tensor:
             found, _ = self.multihead_attn(
@@ -160,10 +160,10 @@ class TransformerDecoderLayer(TransformerLayer):
 
 
 class TransformerEncoder(Module):
-    """Several copies of an encoder layer on top of each other.
+    """A stack of copies of an encoder layer.
 
     Args:
-        encoder_layer: what is copied, with the values it has.
+        encoder_layer: the layer to copy, with its current values.
         norm: a layer for the output.
         enable_nested_tensor, mask_check: accepted; there are no nested tensors.
     """
@@ -199,10 +199,10 @@ class TransformerEncoder(Module):
 
 
 class TransformerDecoder(Module):
-    """Several copies of a decoder layer on top of each other, all attending to the same memory.
+    """A stack of copies of a decoder layer, all attending to the same memory.
 
     Args:
-        decoder_layer: what is copied, with the values it has.
+        decoder_layer: the layer to copy, with its current values.
         norm: a layer for the output.
     """
 
@@ -264,7 +264,7 @@ class Transformer(Module):
     without batch -> as tgt
 
     Args:
-        custom_encoder, custom_decoder: modules to take instead.
+        custom_encoder, custom_decoder: modules to use instead.
 
     Source: Ashish Vaswani et al.: Attention Is All You Need, 2017, arXiv:1706.03762
     """

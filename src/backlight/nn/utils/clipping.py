@@ -85,11 +85,11 @@ def clip_grad_norm_(
 
     Args:
         norm_type: the order of the norm; inf takes the largest element.
-        error_if_nonfinite: raise if a gradient is inf or nan, rather than make all of them so.
-        foreach: accepted; there is one way here, and it gives the same numbers.
+        error_if_nonfinite: raise if the norm is inf or nan, instead of scaling gradients by it.
+        foreach: accepted; it has no effect.
 
     Returns:
-        The norm as it was.
+        The norm before clipping.
 
     Raises:
         RuntimeError: the norm is inf or nan, and `error_if_nonfinite` is True.

@@ -94,7 +94,7 @@ def skip_init(module_cls: type, *args, **kwargs) -> Module:
     """Make a module whose parameters the caller will overwrite; here they get the usual initial values.
 
     Raises:
-        RuntimeError: the class is no Module, or takes no device.
+        RuntimeError: the class is not a Module, or does not accept `device`.
     """
     if not issubclass(module_cls, Module):
         raise GraphError(f"Expected a Module; got {module_cls}")

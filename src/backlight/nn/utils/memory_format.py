@@ -6,12 +6,12 @@ from backlight.nn.modules.module import Module
 
 
 def convert_conv2d_weight_memory_format(module: Module, memory_format: memory_format) -> Module:
-    """Lay out the weights of all Conv2d and ConvTranspose2d in a module in a memory format; return the module."""
+    """Convert the weights of all Conv2d and ConvTranspose2d in a module to a memory format; return the module."""
     return _convert(module, (Conv2d, ConvTranspose2d), memory_format)
 
 
 def convert_conv3d_weight_memory_format(module: Module, memory_format: memory_format) -> Module:
-    """Lay out the weights of all Conv3d and ConvTranspose3d in a module in a memory format; return the module."""
+    """Convert the weights of all Conv3d and ConvTranspose3d in a module to a memory format; return the module."""
     return _convert(module, (Conv3d, ConvTranspose3d), memory_format)
 
 

@@ -126,7 +126,7 @@ def orthogonal(
         use_trivialization: multiply by a fixed orthogonal matrix, which is set when the weight is assigned to.
 
     Raises:
-        ValueError: the module has no such tensor, or it is no matrix, or there is no such map.
+        ValueError: the module has no such tensor, the tensor is not a matrix, or there is no such map.
 
     Source: Mario Lezcano-Casado: Trivializations for Gradient-Based Optimization on Manifolds, 2019, arXiv:1909.09501
     """
@@ -160,7 +160,7 @@ class _WeightNorm(Module):
         return weight_v * (weight_g / self._lengths(weight_v))
 
     def right_inverse(self, weight: Tensor) -> tuple[Tensor, Tensor]:
-        """Return length and direction of a weight."""
+        """Return norm and direction of a weight."""
         return self._lengths(weight), weight
 
     def _lengths(self, weight: Tensor) -> Tensor:
@@ -170,7 +170,7 @@ class _WeightNorm(Module):
 
 
 def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Module:
-    """Train a weight's lengths along `dim` separately from its direction; `dim=None` is one length for all of it.
+    """Train a weight's norms along `dim` separately from its direction; `dim=None` uses one norm for the whole weight.
 
     Source: Tim Salimans, Diederik P. Kingma: Weight Normalization, 2016, arXiv:1602.07868
     """

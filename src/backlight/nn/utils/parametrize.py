@@ -105,7 +105,7 @@ class ParametrizationList(ModuleList):
 
         Raises:
             RuntimeError: one of the modules has no right_inverse.
-            ValueError: what right_inverse returns does not fit the trained tensors.
+            ValueError: the result of right_inverse does not match the trained tensors.
         """
         with no_grad():
             for module in reversed(list(self)):
@@ -174,7 +174,7 @@ def register_parametrization(
     """Compute a parameter or buffer of a module by `parametrization(original)`; several are chained.
 
     Args:
-        parametrization: may have a method right_inverse, which returns the original for a given value.
+        parametrization: a module; it may have a method right_inverse, which returns the original for a given value.
         unsafe: allow a parametrization that changes the shape or the dtype; else it is called once, to compare them.
 
     Returns:
@@ -292,7 +292,7 @@ def type_before_parametrizations(module: Module) -> type:
 def transfer_parametrizations_and_params(
     from_module: Module, to_module: Module, tensor_name: str | None = None
 ) -> Module:
-    """Give another module the parametrizations of one, and the tensors behind them; return the other module.
+    """Copy the parametrizations of a module, and their tensors, to another module; return the other module.
 
     Args:
         tensor_name: the parameter to transfer; by default all that are parametrized.
@@ -311,7 +311,7 @@ def transfer_parametrizations_and_params(
 
 
 def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized: bool = True) -> Module:
-    """Make a parametrized tensor an ordinary parameter again, with the value it has now.
+    """Make a parametrized tensor an ordinary parameter again, with its current value.
 
     Args:
         leave_parametrized: False restores the original tensor instead.

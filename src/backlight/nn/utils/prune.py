@@ -42,14 +42,14 @@ def random_unstructured(module: Module, name: str, amount: int | float) -> Modul
     """Prune elements of a parameter, chosen at random.
 
     Args:
-        amount: a share of them, a float from 0 to 1, or a number, an int.
+        amount: a fraction (float from 0 to 1) or a number (int) of elements.
     """
     methods.RandomUnstructured.apply(module, name, amount)
     return module
 
 
 def l1_unstructured(module: Module, name: str, amount: int | float, importance_scores: Tensor | None = None) -> Module:
-    """Prune the elements of a parameter that are least in absolute value, or in their scores.
+    """Prune the elements of a parameter with the smallest absolute values, or scores.
 
     As `random_unstructured` otherwise.
 
@@ -69,7 +69,7 @@ def random_structured(module: Module, name: str, amount: int | float, dim: int) 
 def ln_structured(
     module: Module, name: str, amount: int | float, n: float | str, dim: int, importance_scores: Tensor | None = None
 ) -> Module:
-    """Prune the channels along a dim of a parameter whose norm of order `n` is least; see `l1_unstructured`."""
+    """Prune the channels along a dim of a parameter with the smallest norm of order `n`; see `l1_unstructured`."""
     methods.LnStructured.apply(module, name, amount, n, dim, importance_scores=importance_scores)
     return module
 
@@ -92,7 +92,7 @@ def global_unstructured(
         kwargs: arguments of the method.
 
     Raises:
-        TypeError: `parameters` cannot be iterated over, or the method prunes channels.
+        TypeError: `parameters` is not iterable, or the method prunes channels.
     """
     if not isinstance(parameters, Iterable):
         raise ArgumentError("global_unstructured(): parameters is not an Iterable")

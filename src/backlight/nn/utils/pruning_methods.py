@@ -147,7 +147,7 @@ class PruningContainer(BasePruningMethod):
         """Add a method for the same parameter.
 
         Raises:
-            TypeError: it is no method.
+            TypeError: it is not a pruning method.
             ValueError: it is for another parameter.
         """
         if not isinstance(method, BasePruningMethod):
@@ -233,15 +233,15 @@ class RandomUnstructured(_Unstructured):
     """Prune single elements, chosen at random."""
 
     def chosen(self, t: Tensor, count: int) -> Tensor:
-        """Return the places of `count` elements."""
+        """Return the indices of `count` elements to prune."""
         return rand_like(t).view(-1).topk(count).indices
 
 
 class L1Unstructured(_Unstructured):
-    """Prune the elements that are least in absolute value."""
+    """Prune the elements with the smallest absolute values."""
 
     def chosen(self, t: Tensor, count: int) -> Tensor:
-        """Return the places of `count` elements."""
+        """Return the indices of `count` elements to prune."""
         return t.abs().view(-1).topk(count, largest=False).indices
 
 
@@ -273,7 +273,7 @@ class RandomStructured(_Structured):
         self.dim = dim
 
     def kept(self, t: Tensor, size: int, count: int) -> Tensor | None:
-        """Return which channels stay."""
+        """Return which channels are kept."""
         if count == 0:
             return None
         drawn = rand(size)
@@ -281,7 +281,7 @@ class RandomStructured(_Structured):
 
 
 class LnStructured(_Structured):
-    """Prune the channels whose norm of order `n` is least."""
+    """Prune the channels with the smallest norm of order `n`."""
 
     def __init__(self, amount: int | float, n: float | str, dim: int = -1):
         _validate_pruning_amount_init(amount)
@@ -290,7 +290,7 @@ class LnStructured(_Structured):
         self.dim = dim
 
     def kept(self, t: Tensor, size: int, count: int) -> Tensor:
-        """Return which channels stay."""
+        """Return which channels are kept."""
         return _compute_norm(t, self.n, self.dim).topk(size - count).indices
 
 

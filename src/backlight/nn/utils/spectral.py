@@ -17,12 +17,12 @@ def require_iterations(count: int) -> None:
 
 
 def rows_of(module: Module) -> int:
-    """Return which dim of a module's weight gives the rows of the matrix that it is seen as."""
+    """Return the dim of a module's weight that becomes the rows of its matrix."""
     return int(isinstance(module, (ConvTranspose1d, ConvTranspose2d, ConvTranspose3d)))
 
 
 def as_matrix(weight: Tensor, rows: int) -> Tensor:
-    """Return a weight with one dim first and all others as one."""
+    """Return a weight as a matrix: `dim` as rows, all other dims as columns."""
     if rows:
         weight = weight.permute(rows, *(dim for dim in range(weight.ndim) if dim != rows))
     return weight.reshape((weight.shape[0], -1))
@@ -70,10 +70,10 @@ class _SpectralNorm(Module):
 def spectral_norm(
     module: Module, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None
 ) -> Module:
-    """Divide a weight by its largest singular value whenever it is read.
+    """Divide a weight by its largest singular value whenever it is accessed.
 
     Args:
-        dim: which dim gives the rows of the matrix that the weight is seen as; 1 for transposed convolutions, else 0.
+        dim: the dim of the weight that becomes the rows of its matrix; 1 for transposed convolutions, else 0.
 
     Raises:
         ValueError: the module has no such tensor.

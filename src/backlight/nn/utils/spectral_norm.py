@@ -18,7 +18,7 @@ __all__ = ["SpectralNorm", "remove_spectral_norm", "spectral_norm"]
 
 
 class SpectralNorm:
-    """The hook of one weight: sets it before each forward, and in training moves u and v by a power iteration."""
+    """The hook of one weight: sets it before each forward, and in training updates u and v by power iteration."""
 
     _version = 1  # of what a state dict holds: 1 has v beside u, and no weight
 
@@ -27,7 +27,7 @@ class SpectralNorm:
         self.name, self.n_power_iterations, self.dim, self.eps = name, n_power_iterations, dim, eps
 
     def reshape_weight_to_matrix(self, weight: Tensor) -> Tensor:
-        """Return the weight with `dim` first and all others as one."""
+        """Return the weight as a matrix: `dim` as rows, all other dims as columns."""
         return as_matrix(weight, self.dim)
 
     def compute_weight(self, module: Module, do_power_iteration: bool) -> Tensor:
@@ -51,7 +51,7 @@ class SpectralNorm:
         module.register_parameter(self.name, Parameter(weight.detach()))
 
     def mark_state(self, module: Module, state_dict: dict, prefix: str, local_metadata: dict) -> None:
-        """Write into a state dict's metadata which version of the layout it has."""
+        """Write the layout version into a state dict's metadata."""
         versions, key = local_metadata.setdefault("spectral_norm", {}), f"{self.name}.version"
         if key in versions:
             raise GraphError(f"Unexpected key in metadata['spectral_norm']: {key}")
@@ -67,7 +67,7 @@ class SpectralNorm:
         unexpected_keys: list[str],
         error_msgs: list[str],
     ) -> None:
-        """Give a state dict of before version 1, which has the weight instead of v, the v that makes this weight."""
+        """Add v to a state dict from before version 1, which has the weight instead."""
         version, key = local_metadata.get("spectral_norm", {}).get(f"{self.name}.version"), prefix + self.name
         if version is not None and version >= 1:
             return
@@ -98,7 +98,7 @@ def spectral_norm(
     """Divide a weight by its largest singular value before each forward.
 
     Args:
-        dim: which dim gives the rows of the matrix that the weight is seen as; 1 for transposed convolutions, else 0.
+        dim: the dim of the weight that becomes the rows of its matrix; 1 for transposed convolutions, else 0.
 
     Source: Takeru Miyato, Toshiki Kataoka, Masanori Koyama, Yuichi Yoshida: Spectral Normalization for Generative
     Adversarial Networks, 2018, arXiv:1802.05957
@@ -123,7 +123,7 @@ def spectral_norm(
 
 
 def remove_spectral_norm(module: Module, name: str = "weight") -> Module:
-    """Make the weight an ordinary parameter again, with the value it has now.
+    """Make the weight an ordinary parameter again, with its current value.
 
     Raises:
         ValueError: there is no such hook.

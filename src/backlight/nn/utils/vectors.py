@@ -23,8 +23,8 @@ def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
     """Let each parameter share the memory of its part of the vector.
 
     Raises:
-        TypeError: `vec` is no tensor.
-        RuntimeError: the vector ends before the parameters do.
+        TypeError: `vec` is not a tensor.
+        RuntimeError: the vector has fewer elements than the parameters.
     """
     if not isinstance(vec, TensorState):
         raise ArgumentError(f"expected torch.Tensor, but got: {type(vec).__qualname__}; pass a tensor of one dim")

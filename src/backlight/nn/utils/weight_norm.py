@@ -40,14 +40,14 @@ class WeightNorm:
 
 
 def find_hook(module: Module, kind: type, name: str) -> int | None:
-    """Return the key of the hook of a class that a module has for a weight, among those before its forward."""
+    """Return the key of a module's forward pre-hook of a class for a weight."""
     hooks = {} if module._hooks is None else module._forward_pre_hooks
     found = (key for key, hook in hooks.items() if isinstance(hook, kind) and hook.name == name)
     return next(found, None)
 
 
 def remove_hook(module: Module, kind: type, name: str, what: str) -> Module:
-    """Take such a hook away, and let it leave the weight as an ordinary parameter."""
+    """Remove such a hook; the weight becomes an ordinary parameter."""
     key = find_hook(module, kind, name)
     if key is None:
         raise ValueProblem(f"{what} of '{name}' not found in {module}")
@@ -56,7 +56,7 @@ def remove_hook(module: Module, kind: type, name: str, what: str) -> Module:
 
 
 def refuse_second(module: Module, kind: type, name: str, what: str) -> None:
-    """Raise if a module has such a hook for this weight already, or the weight has no shape yet."""
+    """Raise if a module already has such a hook for this weight, or the weight has no shape yet."""
     if find_hook(module, kind, name) is not None:
         raise GraphError(f"Cannot register two {what} hooks on the same parameter {name}")
     if isinstance(getattr(module, name, None), UninitializedParameter):
@@ -67,7 +67,7 @@ def refuse_second(module: Module, kind: type, name: str, what: str) -> None:
 
 
 def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Module:
-    """Train a weight's lengths along `dim` apart from its direction; `dim=None` takes one length for all of it.
+    """Train a weight's norms along `dim` separately from its direction; `dim=None` uses one norm for the whole weight.
 
     Source: Tim Salimans, Diederik P. Kingma: Weight Normalization, 2016, arXiv:1602.07868
     """
@@ -87,7 +87,7 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
 
 
 def remove_weight_norm(module: Module, name: str = "weight") -> Module:
-    """Make the weight an ordinary parameter again, with the value it has now.
+    """Make the weight an ordinary parameter again, with its current value.
 
     Raises:
         ValueError: there is no such hook.

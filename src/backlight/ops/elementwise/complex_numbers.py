@@ -1,4 +1,4 @@
-"""Complex numbers of their parts, and their parts, conjugates (NOTE [Conjugates] in ops/mirrors.py) and views."""
+"""Complex numbers of their parts, and their parts, conjugates (NOTE [Conjugates] in conjugate_views.py) and views."""
 
 import numpy as np
 
@@ -7,9 +7,9 @@ from backlight.dtypes import complex_dtype, from_numpy_dtype, half_refused
 from backlight.engine.tensor_state import TensorState, wrap, writable
 from backlight.errors import ShapeError
 from backlight.kernels.elementwise.complex_parts import parts_of
+from backlight.ops.conjugate_views import CONJUGATE, NEGATIVE, MirrorStorage, mirror_of, mirrored
 from backlight.ops.elementwise.copying import clone, copy_into
 from backlight.ops.inplace import count_unchanged, inplace
-from backlight.ops.mirrors import CONJUGATE, NEGATIVE, MirrorStorage, mirror_of, mirrored
 from backlight.ops.type_promotion import holds_complex
 
 __all__ = [

@@ -26,8 +26,8 @@ from backlight.engine.tensor_state import (
     writable,
 )
 from backlight.errors import ArgumentError, GraphError, ShapeError
+from backlight.ops.conjugate_views import address, source_base
 from backlight.ops.elementwise.complex_numbers import is_conj, is_neg
-from backlight.ops.mirrors import address, source_base
 from backlight.ops.type_promotion import has_gradient
 
 NON_LEAF_GRAD = (

@@ -30,7 +30,7 @@ _untyped, _typed, _show = [
     for module, name in (
         ("storages", "untyped_storage"),
         ("storages", "typed_storage"),
-        ("taking_memory", "show_memory"),
+        ("set_storage", "show_memory"),
     )
 ]
 API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")

@@ -16,8 +16,8 @@ from backlight.training.reranker.loss import Group
 from backlight.training.reranker.model import scores_of
 from backlight.training.reranker.rows import Judged
 
-HARD = 2 / 3  # of the wrong documents that are found for training; the others are any
-DEPTH = 24  # how far down a ranking wrong documents are looked for
+HARD = 2 / 3  # share of the mined negatives that are hard; the others are random
+DEPTH = 24  # ranks to search for negatives
 MOST_RIGHT = 3  # right documents of a query that a step sees
 BLOCK = 512  # queries whose cosines are in memory at once
 Doing = Callable[[int], None]  # is called with how many queries are newly done
@@ -29,7 +29,7 @@ class Candidates:
 
     Args:
         asked: the query with what the data says of it.
-        found: wrong documents beside it, by number.
+        found: mined negatives, by number.
         teacher: another model's score of each document, of the judged ones first; NaN where there is none.
     """
 
@@ -54,7 +54,7 @@ class Candidates:
 
         Args:
             texts: of all documents.
-            negatives: how many wrong documents.
+            negatives: how many negatives.
         """
         rng = np.random.default_rng(seed)
         labels = np.array(self.labels)
@@ -77,20 +77,21 @@ class LeftOut:
     """How many documents that a ranking found were not taken as wrong ones."""
 
     right: int = 0  # known to be right for the query
-    alike: int = 0  # versions of a right one: they share most of its words
+    near_duplicates: int = 0  # near-duplicates of a positive
 
 
 class Miner:
-    """Finds wrong documents by BM25 and, if there is a bi-encoder, by its cosine.
+    """Mines hard negatives by BM25 and, if there is a bi-encoder, by its cosine.
 
     Args:
         texts: all documents.
         ranker: the bi-encoder.
-        alike: share of words in common from which a document is taken for a version of a right one.
+        near_duplicates: share of words in common from which a document counts as a near-duplicate of a positive.
     """
 
-    def __init__(self, texts: Sequence[str], ranker: BiEncoder | None = None, alike: float = 0.6):
-        self.bm25, self._texts, self._ranker, self._alike = BM25(texts, stems=False), texts, ranker, alike
+    def __init__(self, texts: Sequence[str], ranker: BiEncoder | None = None, near_duplicates: float = 0.6):
+        self.bm25, self._texts, self._ranker = BM25(texts, stems=False), texts, ranker
+        self._near_duplicates = near_duplicates
         self.embeddings: np.ndarray | None = None  # of all documents, once they are there
         self._words: dict[int, frozenset[str]] = {}
         self.left_out = LeftOut()
@@ -119,13 +120,13 @@ class Miner:
             if number in query.documents:
                 self.left_out.right += number in right
             elif self._is_version(number, right):
-                self.left_out.alike += 1
+                self.left_out.near_duplicates += 1
             else:
                 found.append(number)
         return found
 
     def any_others(self, query: Judged, but: Sequence[int], count: int, rng: np.random.Generator) -> list[int]:
-        """Return documents drawn from all, without those of the query, versions of right ones, and others."""
+        """Return random documents, without those of the query, near-duplicates of positives, and `but`."""
         right, taken, found = _right_of(query), {*query.documents, *but}, []
         for number in rng.integers(len(self._texts), size=4 * count + 8).tolist():
             if len(found) < count and number not in taken and not self._is_version(number, right):
@@ -134,8 +135,8 @@ class Miner:
         return found
 
     def _is_version(self, number: int, right: Sequence[int]) -> bool:
-        """Return whether a document shares most of its words with a right one."""
-        return any(overlap(self._words_of(number), self._words_of(one)) >= self._alike for one in right)
+        """Return whether a document is a near-duplicate of a positive."""
+        return any(overlap(self._words_of(number), self._words_of(one)) >= self._near_duplicates for one in right)
 
     def _words_of(self, number: int) -> frozenset[str]:
         if number not in self._words:
@@ -151,7 +152,7 @@ def _right_of(query: Judged) -> list[int]:
 def training_candidates(
     queries: Sequence[Judged], miner: Miner, negatives: int, mined: int, seed: int, done: Doing = lambda count: None
 ) -> list[Candidates]:
-    """Return queries with wrong documents where the data names fewer than `negatives`: two thirds hard, others any.
+    """Return queries with mined negatives if the data names fewer than `negatives`: two thirds hard, the others random.
 
     A query that nothing answers gets none: its documents are those of the data.
     """
@@ -172,7 +173,7 @@ def training_candidates(
 def validation_candidates(
     queries: Sequence[Judged], miner: Miner, count: int, done: Doing = lambda count: None
 ) -> list[Candidates]:
-    """Return queries with the best wrong documents of the rankings, so many that there are `count` documents in all."""
+    """Return queries with the best negatives of the rankings, so that there are `count` documents in all."""
     rankings = miner.rankings(queries)
     candidates = []
     for query in queries:

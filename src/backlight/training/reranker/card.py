@@ -72,7 +72,7 @@ def _sources(config: Mapping) -> list[str]:
 
 
 def _ranking(result: Result, settings: Mapping) -> list[str]:
-    how = "BM25" if settings["miner"] is None else f"BM25 and of {settings['miner']}"
+    how = "BM25" if settings["mining_model"] is None else f"BM25 and of {settings['mining_model']}"
     return [
         "## How well it ranks",
         "",
@@ -135,12 +135,15 @@ def _training(result: Result, config: Mapping, model: TrainedModel) -> list[str]
     rows: Sequence[tuple[str, object]] = (
         *((name, f"{count:,}") for name, count in result.counts.items()),
         ("steps", f"{result.steps:,} of {planned:,}; the weights are those after step {result.best_step:,}"),
-        ("queries a step, wrong documents each", f"{settings['queries']}, {settings['negatives']}"),
-        ("minutes of steps and looks", f"{result.minutes:.1f}"),
+        ("queries per step, negatives per positive", f"{settings['queries']}, {settings['negatives']}"),
+        ("minutes of training and validation", f"{result.minutes:.1f}"),
         ("seed", settings["seed"]),
-        ("highest learning rate", rates["rate"]),
-        ("warm-up, weight decay, clipping", f"{rates['warm_up']:.0%}, {rates['weight_decay']}, {rates['clip']}"),
-        ("wrong documents found by", "BM25" + (f" and {settings['miner']}" if settings["miner"] else "")),
+        ("peak learning rate", rates["learning_rate"]),
+        (
+            "warm-up, weight decay, clipping",
+            f"{rates['warmup_ratio']:.0%}, {rates['weight_decay']}, {rates['max_grad_norm']}",
+        ),
+        ("negatives mined by", "BM25" + (f" and {settings['mining_model']}" if settings["mining_model"] else "")),
         ("teacher", settings["teacher"] or "the data's scores, where there are any"),
         ("loss", loss_text({**loss, "temperature": config["training"]["temperature"]})),
         ("versions", versions),
@@ -151,8 +154,8 @@ def _training(result: Result, config: Mapping, model: TrainedModel) -> list[str]
 def loss_text(loss: Mapping) -> str:
     """Return the weights of the loss's parts in words."""
     divided = f", temperature {loss['temperature']:g}" if loss.get("temperature") else ""
-    imitation = f"{loss['imitation']:g} × imitation ({loss['imitation_loss']}{divided})"
-    return f"{loss['listwise']:g} × softmax cross-entropy + {loss['logistic']:g} × logistic + {imitation}"
+    distilled = f"{loss['distillation']:g} × distillation ({loss['distillation_loss']}{divided})"
+    return f"{loss['listwise']:g} × softmax cross-entropy + {loss['logistic']:g} × logistic + {distilled}"
 
 
 def _limits(result: Result, config: Mapping) -> list[str]:

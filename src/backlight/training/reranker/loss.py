@@ -19,7 +19,7 @@ from backlight.tensor.tensor import Tensor
 
 ABSENT = -1e4  # a score that no softmax counts
 KL, MARGIN_MSE = "kl", "margin-mse"
-IMITATIONS = (KL, MARGIN_MSE)
+DISTILLATIONS = (KL, MARGIN_MSE)
 COSINES = 0.05  # a temperature: cosines that lie 0.05 apart differ by one as logits
 
 
@@ -44,20 +44,20 @@ class Group:
 
 @dataclass(frozen=True)
 class LossWeights:
-    """What each part of the loss counts (see `ranking_loss`).
+    """The weights of the loss terms (see `ranking_loss`).
 
     Args:
         listwise: softmax cross-entropy over a query's documents.
-        logistic: each document alone, right or wrong.
-        imitation: doing as the teacher does.
-        imitation_loss: "kl", or "margin-mse".
+        logistic: pointwise logistic loss of each document.
+        distillation: distance from the teacher's scores.
+        distillation_loss: "kl" or "margin-mse".
         temperature: what the teacher's scores are divided by; None is 1, or `COSINES` for a bi-encoder's.
     """
 
     listwise: float = 1.0
     logistic: float = 0.3
-    imitation: float = 0.5
-    imitation_loss: str = KL
+    distillation: float = 0.5
+    distillation_loss: str = KL
     temperature: float | None = None
 
 
@@ -66,11 +66,11 @@ def ranking_loss(scores: Tensor, groups: Sequence[Group], parts: LossWeights, to
 
         listwise · −Σ p log softmax(s),  p = labels / Σ labels
         + logistic · ½ (Σ label · softplus(−s) / Σ label + Σ (1 − label) · softplus(s) / Σ (1 − label))
-        + imitation · Σ q log(q / softmax(s)),  q = softmax(t / temperature), over the documents that have a score t,
-          or, with margins, the mean of ((s₊ − s) − (t₊ − t) / temperature)² over the wrong ones that do
+        + distillation · Σ q log(q / softmax(s)),  q = softmax(t / temperature), over the documents that have a score t,
+          or, with margins, the mean of ((s₊ − s) − (t₊ − t) / temperature)² over the negatives that do
 
-    The second part gives the logit its zero, with right and wrong documents counting as much. For a query that nothing
-    answers it is all there is, but for the imitation. s₊ is the mean of the right documents' scores, by p.
+    The second part gives the logit its zero, with positives and negatives weighted equally. An unanswerable query
+    has only this part and the distillation. s₊ is the mean of the positives' scores, by p.
 
     Args:
         scores: logits of all documents of all groups, one after another, (pairs,).
@@ -91,9 +91,9 @@ def ranking_loss(scores: Tensor, groups: Sequence[Group], parts: LossWeights, to
     if parts.logistic:
         half = 0.5 * parts.logistic * by_query
         loss = loss + (softplus(-padded) * _constant(half * right) + softplus(padded) * _constant(half * wrong)).sum()
-    if parts.imitation:
-        follow = _margins if parts.imitation_loss == MARGIN_MSE else _divergence
-        loss = loss + follow(padded, grid, right, parts.imitation * by_query, parts.temperature or 1.0)
+    if parts.distillation:
+        follow = _margins if parts.distillation_loss == MARGIN_MSE else _divergence
+        loss = loss + follow(padded, grid, right, parts.distillation * by_query, parts.temperature or 1.0)
     return loss
 
 

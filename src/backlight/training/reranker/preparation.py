@@ -47,27 +47,27 @@ class Prepared:
 def prepare(
     settings: RerankerSettings, split: Split, texts: Sequence[str], start: BiEncoder | CrossEncoder, watch: Watch
 ) -> Prepared:
-    """Find wrong documents for all queries, let a teacher score those for training, and rank the held-out part.
+    """Mine negatives for all queries, let a teacher score those for training, and rank the held-out part.
 
     Args:
         texts: all documents.
         start: the model that training starts from; of a bi-encoder, the bi-encoder itself.
 
     Raises:
-        InputError: the miner is no bi-encoder, or a model is missing.
+        InputError: the mining model is not a bi-encoder, or a model is missing.
     """
     asked, kept = split
-    miner = Miner(texts, _bi_encoder(settings.miner), settings.alike)
-    watch(TrainingProgress("embedding" if settings.miner else "indexing", 0, len(texts)))
+    miner = Miner(texts, _bi_encoder(settings.mining_model), settings.near_duplicates)
+    watch(TrainingProgress("embedding" if settings.mining_model else "indexing", 0, len(texts)))
     miner.embed()
-    sizes = settings.negatives, settings.mined, settings.seed
+    sizes = settings.negatives, settings.hard_negatives, settings.seed
     training = training_candidates(asked, miner, *sizes, _counter(watch, "mining", asked))
     held_out = validation_candidates(kept, miner, settings.candidates, _counter(watch, "mining", kept))
     temperature = settings.loss.temperature or 1.0
     if settings.teacher is not None:
         teacher = load_ranker(find_model(settings.teacher), settings.teacher)
         temperature = settings.loss.temperature or (COSINES if isinstance(teacher, BiEncoder) else 1.0)
-        known = miner.embeddings if settings.teacher == settings.miner else None
+        known = miner.embeddings if settings.teacher == settings.mining_model else None
         training = taught(training, texts, teacher, _counter(watch, "teaching", training), known)
     validation = Validation(tuple(held_out), tuple(texts))
     watch(TrainingProgress("validating", 0, len(held_out)))
@@ -111,7 +111,7 @@ def _bi_encoder(name: str | None) -> BiEncoder | None:
         return None
     found = load_ranker(find_model(name), name)
     if not isinstance(found, BiEncoder):
-        raise InputError(f"miner must be a bi-encoder, got {name}, which reads query and document together")
+        raise InputError(f"mining_model must be a bi-encoder, got {name}, which reads query and document together")
     return found
 
 

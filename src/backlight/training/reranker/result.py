@@ -13,7 +13,7 @@ class Result:
     Args:
         folder: where the model is.
         steps: how many were made, and `best_step` after which the weights are.
-        minutes: of steps and looks.
+        minutes: of training and validation.
         figures: nDCG@10 on the validation part, by domain, and of "all".
         calibration: what was folded into the model's last layer.
         counts: of rows, queries, documents and those left out.

@@ -79,7 +79,7 @@ def train_reranker(
         InputError: the data, the settings or the folder cannot be used.
         KeyboardInterrupt: Ctrl-C.
     """
-    return RerankerTraining(data, out, settings or RerankerSettings(), validation, sources, watch).go(resume, int8)
+    return RerankerTraining(data, out, settings or RerankerSettings(), validation, sources, watch).train(resume, int8)
 
 
 class RerankerTraining:
@@ -104,14 +104,14 @@ class RerankerTraining:
         self.best: dict = {"ndcg": -1.0, "step": 0, "since": 0}
         self.seen: dict[str, float] | None = None
 
-    def go(self, resume: bool = False, int8: bool = False) -> Result:
+    def train(self, resume: bool = False, int8: bool = False) -> Result:
         """Train, or go on, and write the folder."""
         done = self._check_folder(resume)
         if done is not None:
             return done
         self.model = starting_model(self.source, self.settings.max_length, self.settings.seed)
         self.prepared = self._prepare()
-        self.looked_at = self.prepared.validation.sample(self.settings.looked_at)
+        self.eval_rows = self.prepared.validation.sample(self.settings.eval_queries)
         queries, negatives, seed = self.settings.queries, self.settings.negatives, self.settings.seed
         self.schedule = Schedule(self.prepared.training, self.data.documents, queries, negatives, seed)
         self.stepper = self._stepper()
@@ -160,7 +160,7 @@ class RerankerTraining:
     # --- before the first step -------------------------------------------------------------------------------------
 
     def _prepare(self) -> Prepared:
-        """Find wrong documents, let the teacher score, rank the validation part: or read what was found before."""
+        """Mine negatives, let the teacher score, rank the validation part; or read what was computed before."""
         file = self.run.path / PREPARED
         if file.is_file():
             return read_prepared(file, self.split, self.data.documents)
@@ -201,13 +201,15 @@ class RerankerTraining:
         """Return how many steps fit into the minutes that are left, by the speed of a few."""
         settings = self.settings
         timed = Stepper(self.model, 1, settings.optimisation, settings.loss)
-        validation = self.prepared.validation.part(self.looked_at)
-        looks, seconds = _seconds_of(lambda: scores_of(self.model.scorer, validation.pairs)), []
+        validation = self.prepared.validation.part(self.eval_rows)
+        validation_seconds, seconds = _seconds_of(lambda: scores_of(self.model.scorer, validation.pairs)), []
         for step in range(TIMED):
             seconds.append(_seconds_of(partial(timed.gradients, self.schedule.groups(step))))
         timed.optimizer.zero_grad()
-        whole = looks * len(self.prepared.validation.candidates) / len(self.looked_at)
-        left = 60 * settings.minutes - (time.monotonic() - self.began) - settings.looks * looks - whole
+        whole = validation_seconds * len(self.prepared.validation.candidates) / len(self.eval_rows)
+        left = (
+            60 * settings.minutes - (time.monotonic() - self.began) - settings.evaluations * validation_seconds - whole
+        )
         return max(1, int(left / (SLACK * float(np.median(seconds)))))
 
     def _take_up(self) -> None:
@@ -218,7 +220,7 @@ class RerankerTraining:
             self.stepper.load(state)
             self.best, self.seen = state["best"], state["seen"]
         else:
-            self.seen = by_domain(self.prepared.validation.part(self.looked_at), self.prepared.before[self.looked_at])
+            self.seen = by_domain(self.prepared.validation.part(self.eval_rows), self.prepared.before[self.eval_rows])
             if not self.model.new_head:
                 self._note_best(self.seen["ndcg"])
         self.run.go_back_to(self.stepper.step, epoch=1)
@@ -232,7 +234,7 @@ class RerankerTraining:
             KeyboardInterrupt: Ctrl-C, after the step and its checkpoint.
         """
         stepper, settings = self.stepper, self.settings
-        every = -(-stepper.steps // settings.looks)
+        every = -(-stepper.steps // settings.evaluations)
         began, first, pairs, saved = time.monotonic(), stepper.step, 0, time.monotonic()
         with interruptions() as interrupted:
             while stepper.step < stepper.steps and self.best["since"] < settings.patience:
@@ -257,7 +259,7 @@ class RerankerTraining:
 
     def _look(self) -> None:
         """Rank the validation queries, record how well, and write the model if it is the best so far."""
-        validation, at = self.prepared.validation.part(self.looked_at), time.monotonic()
+        validation, at = self.prepared.validation.part(self.eval_rows), time.monotonic()
         self.seen = by_domain(validation, validation.ndcg(scores_of(self.model.scorer, validation.pairs)))
         record = {"step": self.stepper.step, "epoch": 0, "evaluation": self.seen, "seconds": time.monotonic() - at}
         self.run.append(record)
@@ -315,11 +317,11 @@ class RerankerTraining:
             "documents": len(data.documents),
             "training queries": len(training),
             "validation queries": len(held_out),
-            "queries that nothing answers": sum(not query.answered for query in data.queries),
-            "documents found": sum(len(one.found) for one in self.prepared.training),
-            "left out as right for the query": self.prepared.left_out["right"],
-            "left out as versions of a right one": self.prepared.left_out["alike"],
-            "wrong in one row and right in another": data.contradictions,
+            "unanswerable queries": sum(not query.answered for query in data.queries),
+            "mined negatives": sum(len(one.found) for one in self.prepared.training),
+            "positives not used as negatives": self.prepared.left_out["right"],
+            "near-duplicates not used as negatives": self.prepared.left_out["near_duplicates"],
+            "positive in one row and negative in another": data.contradictions,
         }
 
 

@@ -4,76 +4,76 @@ import math
 from dataclasses import dataclass, field, fields
 
 from backlight.errors import InputError
-from backlight.training.reranker.loss import IMITATIONS, KL, LossWeights
+from backlight.training.reranker.loss import DISTILLATIONS, KL, LossWeights
 
 
 @dataclass(frozen=True)
 class Optimisation:
-    """How weights follow their gradients.
+    """The optimizer's settings.
 
     Args:
-        rate: the encoder's highest learning rate.
-        head_rate: the head's; by default that of the encoder, or 0.001 for a new head.
-        warm_up: share of the steps in which rates rise; then they fall, as straight, to zero.
+        learning_rate: the encoder's peak learning rate.
+        head_learning_rate: the head's; by default that of the encoder, or 0.001 for a new head.
+        warmup_ratio: share of the steps in which the learning rate rises linearly; then it falls linearly to zero.
         weight_decay: of the matrices.
-        clip: the gradient's greatest norm.
-        tokens: how many tokens run forward and backward at once, about: a step that has more is run in parts.
+        max_grad_norm: gradients are clipped to this norm.
+        tokens_per_pass: about how many tokens run forward and backward at once: larger steps are split.
     """
 
-    rate: float = 5e-5
-    head_rate: float | None = None
-    warm_up: float = 0.1
+    learning_rate: float = 5e-5
+    head_learning_rate: float | None = None
+    warmup_ratio: float = 0.1
     weight_decay: float = 0.01
-    clip: float = 1.0
-    tokens: int = 8192
+    max_grad_norm: float = 1.0
+    tokens_per_pass: int = 8192
 
     def share(self, step: int, steps: int) -> float:
-        """Return the learning rate of a step, counted from 0, as a share of the highest."""
-        rising = max(1, round(self.warm_up * steps))
+        """Return the learning rate of a step, counted from 0, as a share of the peak."""
+        rising = max(1, round(self.warmup_ratio * steps))
         return min((step + 1) / rising, (steps - step) / max(1, steps - rising))
 
 
 @dataclass(frozen=True)
 class RerankerSettings:
-    """What `train_reranker` does, apart from the data.
+    """The settings of `train_reranker`.
 
     Args:
-        start: what training starts from: builtin, a folder, or an installed package that carries a model.
-        seed: of the split, the candidates, the order of the queries and a new head.
-        validation: the share of the queries that is held out, where no file of their own is given.
-        looked_at: how many of these are ranked to see how training goes; all are in the end.
-        candidates: documents that are ranked for a query in validation.
-        miner: a bi-encoder whose cosine finds wrong documents, beside BM25.
-        mined: how many wrong documents are found for a query that has fewer than `negatives`.
-        alike: a document that shares more of its words with a right one is left out as a version of it.
-        teacher: a model whose scores are imitated, in place of those in the data.
-        epochs: how often each query is seen at most.
-        minutes: how long all of it may take, about; fewer steps are made then.
-        queries: how many queries a step sees.
-        negatives: how many wrong documents stand against the right one.
-        max_length: tokens of a pair that are read.
-        looks: how often the validation part is ranked on the way.
-        patience: training ends after so many looks without a better one.
-        checkpoint_minutes: how long training runs between two checkpoints.
-        optimisation: rates, clipping, decay.
-        loss: the weights of the parts of the loss.
+        start: the model to start from: builtin, a folder, or an installed package that contains a model.
+        seed: seed of the split, the candidates, the order of the queries and a new head.
+        validation: share of the queries to hold out, unless a validation file is given.
+        eval_queries: held-out queries to rank during training; all are ranked at the end.
+        candidates: documents to rank for each held-out query.
+        mining_model: a bi-encoder to mine hard negatives by cosine, in addition to BM25.
+        hard_negatives: negatives to mine for a query that has fewer than `negatives`.
+        near_duplicates: a document that shares this part of its words with a positive is not used as a negative.
+        teacher: a model to distil, in place of the teacher's scores in the data.
+        epochs: passes over the queries, at most.
+        minutes: approximate limit on the whole run, in minutes; the number of steps is reduced to fit.
+        queries: queries per step.
+        negatives: negatives per positive.
+        max_length: tokens of a pair, at most.
+        evaluations: validations during training.
+        patience: training stops after this many validations without improvement.
+        checkpoint_minutes: minutes between checkpoints.
+        optimisation: learning rates, clipping, weight decay.
+        loss: the weights of the loss terms.
     """
 
     start: str = "builtin"
     seed: int = 0
     validation: float = 0.1
-    looked_at: int = 100
+    eval_queries: int = 100
     candidates: int = 20
-    miner: str | None = None
-    mined: int = 12
-    alike: float = 0.6
+    mining_model: str | None = None
+    hard_negatives: int = 12
+    near_duplicates: float = 0.6
     teacher: str | None = None
     epochs: float = 2.0
     minutes: float | None = None
     queries: int = 16
     negatives: int = 3
     max_length: int = 256
-    looks: int = 6
+    evaluations: int = 6
     patience: int = 3
     checkpoint_minutes: float = 3.0
     optimisation: Optimisation = field(default_factory=Optimisation)
@@ -83,10 +83,10 @@ class RerankerSettings:
         for settings in (self, self.optimisation, self.loss):
             for one in fields(settings):
                 _check(one.name, getattr(settings, one.name))
-        if self.loss.imitation_loss not in IMITATIONS:
-            raise InputError(f"imitation_loss must be {KL} or margin-mse, got {self.loss.imitation_loss}")
-        if not (self.loss.listwise or self.loss.logistic or self.loss.imitation):
-            raise InputError("listwise, logistic or imitation must be above 0: nothing would be learnt")
+        if self.loss.distillation_loss not in DISTILLATIONS:
+            raise InputError(f"distillation_loss must be {KL} or margin-mse, got {self.loss.distillation_loss}")
+        if not (self.loss.listwise or self.loss.logistic or self.loss.distillation):
+            raise InputError("listwise, logistic or distillation must be above 0: nothing would be learnt")
 
 
 def _check(name: str, value: object) -> None:
@@ -99,15 +99,17 @@ def _check(name: str, value: object) -> None:
 
 TINY, MANY = 1e-12, 10**9
 BOUNDS = {
-    **dict.fromkeys(("looked_at", "queries", "looks", "patience", "mined"), (1, MANY, "1 or more")),
-    **dict.fromkeys(("epochs", "minutes", "checkpoint_minutes", "rate", "head_rate"), (TINY, MANY, "above 0")),
-    **dict.fromkeys(("clip", "temperature"), (TINY, MANY, "above 0")),
-    **dict.fromkeys(("listwise", "logistic", "imitation", "weight_decay"), (0, MANY, "0 or more")),
+    **dict.fromkeys(("eval_queries", "queries", "evaluations", "patience", "hard_negatives"), (1, MANY, "1 or more")),
+    **dict.fromkeys(
+        ("epochs", "minutes", "checkpoint_minutes", "learning_rate", "head_learning_rate"), (TINY, MANY, "above 0")
+    ),
+    **dict.fromkeys(("max_grad_norm", "temperature"), (TINY, MANY, "above 0")),
+    **dict.fromkeys(("listwise", "logistic", "distillation", "weight_decay"), (0, MANY, "0 or more")),
     "negatives": (1, MANY, "1 or more"),
     "candidates": (2, MANY, "2 or more"),
     "max_length": (8, MANY, "8 or more"),
-    "tokens": (1, MANY, "1 or more"),
+    "tokens_per_pass": (1, MANY, "1 or more"),
     "validation": (TINY, 0.9, "above 0 and at most 0.9"),
-    "alike": (TINY, 1.0, "above 0 and at most 1"),
-    "warm_up": (0, 1, "from 0 to 1"),
+    "near_duplicates": (TINY, 1.0, "above 0 and at most 1"),
+    "warmup_ratio": (0, 1, "from 0 to 1"),
 }

@@ -83,10 +83,10 @@ class Stepper:
             group["lr"] = share * group["highest"]
         found = self.gradients(groups)
         weights = list(self.model.trained().values())
-        norm = clip_grad_norm_(weights, self.optimisation.clip, error_if_nonfinite=True)
+        norm = clip_grad_norm_(weights, self.optimisation.max_grad_norm, error_if_nonfinite=True)
         self.optimizer.step()
         self.step += 1
-        return {**found, "norm": norm.item(), "lr": share * self.optimisation.rate}
+        return {**found, "norm": norm.item(), "lr": share * self.optimisation.learning_rate}
 
     def gradients(self, groups: Sequence[Group]) -> dict[str, float]:
         """Put the gradients of a step in the place of the last ones; return the loss, the pairs and the tokens."""
@@ -108,7 +108,7 @@ class Stepper:
         for group in groups:
             own = read[start : start + len(group.documents)]
             width = sum(map(len, own))
-            if parts[-1][0] and size + width > self.optimisation.tokens:
+            if parts[-1][0] and size + width > self.optimisation.tokens_per_pass:
                 parts.append(([], []))
                 size = 0
             parts[-1][0].append(group)
@@ -129,9 +129,9 @@ class Stepper:
 
 def optimizer_of(model: TrainedModel, optimisation: Optimisation) -> AdamW:
     """Return AdamW over all weights: matrices decay, vectors do not; the head may have a rate of its own."""
-    head_rate = optimisation.head_rate or (NEW_HEAD_RATE if model.new_head else optimisation.rate)
+    head_rate = optimisation.head_learning_rate or (NEW_HEAD_RATE if model.new_head else optimisation.learning_rate)
     groups = []
-    for head, rate in ((False, optimisation.rate), (True, head_rate)):
+    for head, rate in ((False, optimisation.learning_rate), (True, head_rate)):
         for matrix, decay in ((True, optimisation.weight_decay), (False, 0.0)):
             chosen = [
                 weight

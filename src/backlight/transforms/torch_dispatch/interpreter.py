@@ -41,7 +41,7 @@ from backlight.transforms.torch_dispatch.formulas import COMPOSED, FORMULAS
 
 PASSED_ON = ("alias", "view_of_parts")  # what only the engine calls
 RENAMED = {"zero_into": "zero_", "fill_into": "fill_", "copy_into": "copy_", "item": "_local_scalar_dense"}
-_PACKAGE = importlib.import_module("backlight")  # the top package is on no floor
+_PACKAGE = importlib.import_module("backlight")  # the top package is in no layer
 FACTORIES = {getattr(_PACKAGE, name) for name in ("arange", "empty", "eye", "full", "linspace", "ones", "zeros")}
 _MAKERS = """
 _local_scalar_dense arange bernoulli detach empty empty_like eye full full_like linspace multinomial new_empty new_full

@@ -45,7 +45,7 @@ def rule_of_function(function: Callable) -> tuple:
     found = _rules.get(function)
     if found is not None:
         return found
-    if hasattr(function, "batch_rule"):  # it is a function of a floor above
+    if hasattr(function, "batch_rule"):  # it is a function of a layer above
         return function.batch_rule, False
     for kind in IN_PLACE:
         if hasattr(function, kind):

@@ -85,7 +85,7 @@ def engine_named(text: str) -> Engine:
     return Engine(name, "", int(local[1] or cores())) if local else Engine(name, address)
 
 
-def do_units(
+def run_units(
     engine: Engine,
     out: Path | str,
     numbers: Iterable[int] | None = None,

@@ -67,7 +67,7 @@ class UnitTask:
         """Do a unit; what is wrong with the input or the worker is an outcome too, for an engine retries what "
         "raises."""
         try:
-            return worker_for(self).do(unit)
+            return worker_for(self).compute(unit)
         except InputError as problem:
             return Outcome(unit.number, unit.rows, worker=this_process(), error=str(problem))
 
@@ -108,7 +108,7 @@ class UnitWorker:
         self.source = self._source(Path(task.given) if task.given else None, where)
         self._one_at_a_time = threading.Lock()
 
-    def do(self, unit: Unit) -> Outcome:
+    def compute(self, unit: Unit) -> Outcome:
         """Compute a unit and create its part, unless that is there.
 
         Raises:

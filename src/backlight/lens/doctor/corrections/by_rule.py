@@ -25,7 +25,7 @@ def reduced(spot: Spot) -> str | None:
 
 def detached(spot: Spot) -> str | None:
     """`x.numpy()` → `x.detach().numpy()`; `np.sin(x)` → `np.sin(x.detach())`; not where a forward goes on with it."""
-    if goes_on(spot):
+    if is_used_later(spot):
         return None
     if corrections.method_of(spot, *ARRAYS):
         return corrections.before_method(spot, ".detach()", *ARRAYS)
@@ -109,7 +109,7 @@ def not_reentrant(spot: Spot) -> str | None:
     return corrections.with_keyword(spot, "use_reentrant", "False")
 
 
-def goes_on(spot: Spot) -> bool:
+def is_used_later(spot: Spot) -> bool:
     """Return whether an array is made in a forward, or becomes a tensor again at once: it is computed with."""
     outer = [(spelled(call.func) or "").rpartition(".")[2] for call in spot.around(ast.Call) if call is not spot.call]
     return spot.function == "forward" or not MAKERS.isdisjoint(outer)

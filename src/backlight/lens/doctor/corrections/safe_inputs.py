@@ -16,18 +16,19 @@ FAR = 12  # nodes between the op and what removed its value
 SMALL = {"sqrt": "1e-12", "rsqrt": "1e-12", "div": "1e-8", "true_divide": "1e-8", "reciprocal": "1e-8"}
 CLAMPED = ("log", "log2", "log10")
 PRODUCT = (
-    "a later product with 0 takes the value away, not its derivative: the slope of {op} is infinite there, and 0 · inf "
+    "a later product with 0 removes the value, but not its derivative: the slope of {op} is infinite there, and 0 · "
+    "inf "
     "is NaN"
 )
 SELECTION = (
-    "a later selection leaves the value out, not its derivative: the slope of {op} is infinite there, and 0 · inf "
+    "a later selection removes the value, but not its derivative: the slope of {op} is infinite there, and 0 · inf "
     "is NaN"
 )
 CHOICE = (
-    "where() chooses the value away, not its derivative: the slope of the branch not taken is infinite, and 0 · inf is "
+    "where() discards the value, but not its derivative: the slope of the branch not taken is infinite, and 0 · inf is "
     "NaN"
 )
-FACTOR = "where() chooses the product away, not its derivative: a factor is infinite there, and 0 · inf is NaN"
+FACTOR = "where() discards the product, but not its derivative: a factor is infinite there, and 0 · inf is NaN"
 SAFE_INPUT = (
     "make the input safe before the op: safe = torch.where(x > 0, x, 1.0), and {op}(safe) in the where() after it"
 )
@@ -53,9 +54,7 @@ def cause_of_removed(run: Run, node: Any, op: str) -> Cause:
 
 def removal(cause: Cause) -> str:
     """Return what happened to a value whose gradient is 0, as evidence says it."""
-    return (
-        "a later product with 0 took the value away" if "product" in cause.cause else "the value had been chosen away"
-    )
+    return "a later product with 0 removed the value" if "product" in cause.cause else "the value had been discarded"
 
 
 def removed_by(run: Run, node: Any) -> str:

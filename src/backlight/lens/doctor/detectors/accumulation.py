@@ -84,10 +84,11 @@ class Accumulation(Detector):
         self.report(
             "forgotten-zero-grad",
             stale.place,
-            f"{stale.name}.grad still held the gradient of the step before, of norm {short(stale.old)}, when "
+            f"{stale.name}.grad still held the gradient of the previous step, with norm {short(stale.old)}, when "
             f"backward() at {brief(stale.place)} added one of norm {short(stale.new)}.",
-            f"{name}.step() at {brief(place)} used such a sum in {count} steps in a row; nothing cleared it between.",
-            cure=f"call {name}.zero_grad() in the closure, before backward(): step() calls it again and again"
+            f"{name}.step() at {brief(place)} used such a sum in {count} consecutive steps; nothing cleared it in "
+            f"between.",
+            cure=f"call {name}.zero_grad() in the closure, before backward(): step() calls the closure several times"
             if in_closure
             else None,
             corrected=corrected,

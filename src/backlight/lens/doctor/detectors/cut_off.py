@@ -24,12 +24,12 @@ from backlight.lens.records.record import Place
 LISTS = (ast.List, ast.Tuple, ast.ListComp, ast.GeneratorExp)
 MOST = 6  # names in one sentence
 CURES = {
-    "detach": "leave out .detach(), or detach only what is to be a constant",
+    "detach": "remove .detach(), or detach only what must be a constant",
     "data": "use the tensor itself instead of .data",
-    "numpy": "compute it with tensors: the engine's own functions instead of NumPy's",
-    "item": "keep the tensor: .item() is for printing",
-    "tolist": "keep the tensor: .tolist() is for printing",
-    "tensor": "join tensors by torch.stack or torch.cat instead of torch.tensor([...])",
+    "numpy": "compute it with tensor functions instead of NumPy's",
+    "item": "use the tensor: .item() is for printing",
+    "tolist": "use the tensor: .tolist() is for printing",
+    "tensor": "combine tensors with torch.stack or torch.cat instead of torch.tensor([...])",
     "copy": "use the tensor itself: torch.tensor(t) is a copy without history",
     "argmax": "argmax has no derivative: use softmax weights, or a loss on the scores themselves",
 }
@@ -115,7 +115,7 @@ class CutOff(Detector):
             f"{name}.requires_grad is False; it was used at {brief_at(line)} beside tensors that require grad.",
             f"{name}.grad is None, {counted(flow.backwards, 'backward')} later.",
             title=f".grad of {name} is None: it does not require grad",
-            cause=None if again is None else f"the loop gives {name} a new tensor, which does not require grad",
+            cause=None if again is None else f"the loop assigns {name} a new tensor, which does not require grad",
             cure=None if again is None else "make it a leaf again in each step: .detach().requires_grad_()",
             corrected=None if again is None else again[1],
             corrected_at=None if again is None else again[0].place,
@@ -146,7 +146,10 @@ class CutOff(Detector):
             found = self.session.drop("BL505", place_of(cut))
             if found is not None:
                 corrected = _uncopied(cut)
-                seen = (*found.evidence, f"What {cut.call} returned has a part in a loss: no gradient passes it.")
+                seen = (
+                    *found.evidence,
+                    f"What {cut.call} returned is used in a loss, but no gradient passes through it.",
+                )
                 self.session.add(replace(found, evidence=seen, cure=CURES["copy"], corrected=corrected))
 
     def _cut_of(self, leaf: Leaf) -> FlowCut | None:
@@ -177,28 +180,28 @@ class CutOff(Detector):
         evidence = [f"{who}: no gradient came in {counted(flow.backwards, 'backward')}; {first.why}."]
         cure, corrected, path, place = None, None, (), flow.first_backward or place
         if kind == "never":
-            evidence.append(f"No op that was seen used {'it' if len(names) == 1 else 'them'}.")
-            title = f"{who} never took part in what the loss was computed from"
-            cause = "a layer that is made in __init__ and not used in forward, or used only in a branch that never ran"
+            evidence.append(f"No recorded op used {'it' if len(names) == 1 else 'them'}.")
+            title = f"{who} never contributed to the loss"
+            cause = "the layer is created in __init__ and not used in forward, or used only in a branch that never ran"
         elif kind == "unused":
-            title = f"{who} ran, and the loss does not depend on the result"
-            cause = "an output that the loss leaves out"
+            title = f"{who} ran, but the loss does not depend on the result"
+            cause = "the loss does not use this output"
             if leaf.used is not None:
                 evidence.append(f"First used at {brief_at(leaf.used)}.")
         else:
             title = f"{who} cut off from the loss by {cut.call} at {cut.line}"
-            cause = f"{cut.call} gives a tensor without history" if cut.recording else "the op ran under no_grad()"
+            cause = f"{cut.call} returns a tensor without history" if cut.recording else "the op ran under no_grad()"
             left = self._left_by(leaf) if cut.name in ("detach", "data") else None
-            cure = CURES.get(cut.name) if cut.recording else "compute it outside of the no_grad() block"
+            cure = CURES.get(cut.name) if cut.recording else "compute it outside the no_grad() block"
             evidence.append(f"Their values go through {cut.call} at {cut.line}, whose result does not require grad.")
             if left is not None:
-                cause, cure = "what NumPy computes has no history: no gradient passes it", CURES["numpy"]
-                evidence.append(f"They leave for NumPy there, by {left.call} at {left.line}.")
+                cause, cure = "results of NumPy have no history: no gradient passes through them", CURES["numpy"]
+                evidence.append(f"They are converted to NumPy there, by {left.call} at {left.line}.")
             path = path_from("loss", f"✂ {cut.call} at {cut.line}", names[0])
             place = place_of(cut)
             if _copies_one(cut):
                 cause, cure, corrected = (
-                    f"{cut.call} copies the values and leaves the graph",
+                    f"{cut.call} copies the values without the graph",
                     CURES["copy"],
                     _uncopied(cut),
                 )

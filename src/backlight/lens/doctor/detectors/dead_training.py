@@ -133,15 +133,15 @@ class DeadTraining(Detector):
             f"All gradients that {name_of(optimizer)}.step() at {brief(place)} found were exactly 0, in "
             f"{LONG + 1} steps in "
             f"a row; the loss at {brief(loss[1])} was {short(loss[0])}.",
-            f"{op} at {brief(where)} got a gradient and returned zeros only: "
-            + ("each factor gets the other one's numbers." if product else "where it is flat, it returns none."),
-            title=f"every gradient is exactly 0: {op} passes none on",
-            cause="the factors are 0, and each needs the other one to get a gradient"
+            f"{op} at {brief(where)} got a gradient and returned only zeros: "
+            + ("the gradient of each factor is the other factor." if product else "it is flat at these values."),
+            title=f"every gradient is exactly 0: {op} passes no gradient on",
+            cause="both factors are 0, and the gradient of each is the other one"
             if product
-            else f"all values that {op.removesuffix('Backward0')} gets lie where it is flat",
-            cure="initialise one of the factors at random, and at most the other one with zeros"
+            else f"all values that {op.removesuffix('Backward0')} gets are in its flat range",
+            cure="initialise one of the factors randomly; only the other one may be zeros"
             if product
-            else "leave the op out of the output layer, or give it inputs in the range where it has a slope",
+            else "remove the op from the output layer, or keep its inputs in the range where its derivative is not 0",
         )
 
     def _is_behind(self, param: Tensor, flat: Flat) -> bool:
@@ -159,18 +159,18 @@ class DeadTraining(Detector):
         self, optimizer: Optimizer, flat: Flat, loss: tuple[float, Place], place: Place | None, *, all_of_them: bool
     ) -> None:
         op, which = flat.name, "All gradients" if all_of_them else f"All gradients behind {flat.name}()"
-        cause = f"{op}() returns the same for all numbers nearby, so that the loss does not change with the parameters"
+        cause = f"{op}() returns the same value for all nearby inputs, so the loss does not change with the parameters"
         cure = None
         if op == "softmax":
-            cause = "softmax over a single number is always 1, whatever the number is"
-            cure = "Use sigmoid for a single output, or give the layer before one output for each class."
+            cause = "softmax over a single number is always 1, for any input"
+            cure = "Use sigmoid for a single output, or give the previous layer one output per class."
         self.report(
             "gradients-all-zero",
             place_of(flat.line),
             f"{which} that {name_of(optimizer)}.step() at {brief(place)} found were exactly 0, in {IN_A_ROW} "
             f"steps in a row; the loss at {brief(loss[1])} was {short(loss[0])}.",
-            f"backward() came through {op}() at {brief_at(flat.line)}: its derivative is 0 everywhere.",
-            title=f"every gradient{'' if all_of_them else ' behind it'} is exactly 0: {op}() passes none on",
+            f"backward() went through {op}() at {brief_at(flat.line)}: its derivative is 0 everywhere.",
+            title=f"every gradient{'' if all_of_them else ' behind it'} is exactly 0: {op}() passes no gradient on",
             cause=cause,
             cure=cure,
         )
@@ -199,6 +199,6 @@ class DeadTraining(Detector):
         self.report(
             "gradients-nobody-uses",
             place,
-            f"{listed(names, SHOWN)}: gradients came to {'it' if len(names) == 1 else 'them'}; {name}, which steps at "
+            f"{listed(names, SHOWN)} got gradients; {name}, which steps at "
             f"{brief(place)}, holds other parameters of the same model, and no optimizer holds these.",
         )

@@ -99,10 +99,11 @@ class Embeddings(Detector):
             self.report(
                 "padding-index-is-token",
                 made or place_of(known.line),
-                f"Index {index} stood between other tokens {counted(known.inside, 'time')} in "
-                f"{counted(known.calls, 'call')} at {brief_at(known.line)}, and in no run at the end of a sequence.",
+                f"Index {index} was between other tokens {counted(known.inside, 'time')} in "
+                f"{counted(known.calls, 'call')} at {brief_at(known.line)}, and never in a run at the end of a "
+                f"sequence.",
                 f"The embedding of {rows} rows, made at {brief(made)}, has padding_idx={index}: row {index} gets no "
                 "gradient.",
-                title=f"padding_idx={index} is a token that sequences use: its vector never learns",
+                title=f"padding_idx={index} is a token that sequences use: its embedding is never trained",
                 corrected=None if made is None else replaced(code_of(made), f", padding_idx={index}", ""),
             )

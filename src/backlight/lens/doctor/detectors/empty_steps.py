@@ -151,9 +151,10 @@ class EmptySteps(Detector):
             "zero-grad-between-accumulations",
             lost.place,
             f"Between two steps at {brief(place)}, {name}.zero_grad() at {brief(lost.place)} cleared {lost.shown} "
-            f"gradients of backward() at {brief_at(lost.backward)} that no step had used, {CYCLES} times in a row.",
-            f"{name}.step() saw the gradient of the last backward only.",
-            cure=f"call {name}.zero_grad() after {name}.step(), where that stands",
+            f"gradients of backward() at {brief_at(lost.backward)} before any step had used them, {CYCLES} times in a "
+            f"row.",
+            f"{name}.step() saw only the gradient of the last backward.",
+            cure=f"call {name}.zero_grad() directly after {name}.step()",
         )
 
     def _note(self, optimizer: Optimizer, params: list, place: Place | None) -> None:
@@ -203,21 +204,22 @@ class EmptySteps(Detector):
             evidence.append(f"{_listed(others)} {get} in no optimizer.")
         if cut is None:
             evidence.append(f"No backward has reached {_listed(known.names)}.")
-            title = f"{known.holds} holds other parameters than those that get gradients"
+            title = f"the parameters in {known.holds} are not those that get gradients"
             cause = (
-                "the optimizer was made of another model than the one that runs, or the model was copied or made anew"
+                "the optimizer was created for another model than the one that runs, or the model was copied or "
+                "re-created"
             )
-            cure = f"make {known.holds} of the parameters of the model that runs, after that is made"
+            cure = f"create {known.holds} from the parameters of the model that runs, after creating that model"
         else:
             at = f"{cut.call} at {cut.line}"
             evidence.append(
-                f"What is computed from {_listed(known.names)} goes through {at}, and has no graph after it."
+                f"The result computed from {_listed(known.names)} goes through {at} and has no graph after it."
             )
-            title = f"{known.holds} finds no gradient: the parameters that it holds are cut off from the loss by {at}"
-            cause = f"{at} cuts off what {known.holds} holds"
-            cause += "; and what does get gradients was not given to an optimizer" if others else ""
-            cure = f"take away what cuts at {cut.line}, if these are to learn"
-            cure += f"; give {_listed(others)} to an optimizer, if they are" if others else ""
+            title = f"{known.holds} finds no gradient: {at} cuts its parameters off from the loss"
+            cause = f"{at} cuts off the parameters of {known.holds}"
+            cause += "; and the parameters that get gradients are in no optimizer" if others else ""
+            cure = f"remove the call at {cut.line} if these must be trained"
+            cure += f"; give {_listed(others)} to an optimizer, if they must" if others else ""
         return rule("step-without-gradients").found(known.place, *evidence, title=title, cause=cause, cure=cure)
 
     def _held(self, known: Empty) -> str:
@@ -247,12 +249,12 @@ class EmptySteps(Detector):
                 return rule("step-without-gradients").found(
                     place_of(cuts[0]),
                     self._held(known),
-                    f"{cuts[0].call} at {cuts[0].line} made leaves of what was computed from {_listed(known.names)}; "
-                    "the "
-                    "gradients of backward() end at these.",
-                    title=f"{known.holds} finds no gradient: {cuts[0].call} at {cuts[0].line} cuts off what it holds",
-                    cause=f"{cuts[0].call} makes new leaves: backward() does not go on to what they were computed from",
-                    cure="keep what is computed in the graph: leave detach() out, and take inner gradients with "
+                    f"{cuts[0].call} at {cuts[0].line} made new leaves from values computed from "
+                    f"{_listed(known.names)}; "
+                    "the gradients of backward() end there.",
+                    title=f"{known.holds} finds no gradient: {cuts[0].call} at {cuts[0].line} cuts off its parameters",
+                    cause=f"{cuts[0].call} makes new leaves: backward() stops there",
+                    cure="keep the values in the graph: remove detach(), and compute inner gradients with "
                     "create_graph=True",
                 )
         return None
@@ -271,7 +273,7 @@ class EmptySteps(Detector):
         if known.backwards:
             when = " before the last of them" if known.times > 1 else ""
             ran = f"{counted(known.backwards, 'backward')} had run{when}"
-            seen, cause = f"{ran}, and left no gradient in {_listed(known.names)}.", None
+            seen, cause = f"{ran}, but left no gradient in {_listed(known.names)}.", None
         return rule("step-without-gradients").found(known.place, self._held(known), seen, cause=cause)
 
 

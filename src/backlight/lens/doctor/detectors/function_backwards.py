@@ -111,8 +111,8 @@ class FunctionBackwards(Detector):
         self.report(
             "function-backward-wrong",
             place_of_return(kind.backward),
-            f"{kind.__name__} was called at {brief_at(call)}. At an input of {short(value)} its backward gives "
-            f"{short(given)}, and the slope of its forward is {short(slope)} (float64, central differences).",
+            f"{kind.__name__} was called at {brief_at(call)}. At an input of {short(value)} its backward returns "
+            f"{short(given)}, but the slope of its forward is {short(slope)} (float64, central differences).",
             title=f"the backward of {kind.__name__} is not the derivative of its forward",
         )
 

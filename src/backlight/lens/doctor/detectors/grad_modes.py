@@ -42,10 +42,10 @@ class GradModes(Detector):
         self.report(
             "bare-no-grad",
             place,
-            f"{name}() was made at {brief(place)} and dropped at once: it was neither entered nor used as a decorator.",
+            f"{name}() was created at {brief(place)} and discarded: it was neither entered nor used as a decorator.",
             f"Recording is {'on' if self.engine.module.is_grad_enabled() else 'off'} after that line as before it.",
-            title=f"torch.{name}() as a statement of its own does nothing",
-            cure=f"with torch.{name}(): around what it is for; @torch.{name}() before a function",
+            title=f"torch.{name}() as a separate statement does nothing",
+            cure=f"with torch.{name}(): around the code that needs it; @torch.{name}() before a function",
             corrected=f"with {text}:" if text.endswith("()") else None,
         )
 

@@ -30,7 +30,7 @@ class Legal(Detector):
             return
         computed = [node.name() for node, _ in run.inputs if not self.engine.is_leaf_node(node)]
         if computed:
-            seen = f"inputs= names what {computed[0]} computed: it gets a .grad, and what lies before it none"
+            seen = f"inputs= contains a result of {computed[0]}: it gets a .grad, and the tensors before it get none"
             self.report("BL215", place_of(run), seen)
 
     def called(self, call: Call) -> None:
@@ -45,7 +45,7 @@ class Legal(Detector):
             seen = f"{call.name} wrote to a view of shape {list(tensor.shape)}, and so to its base"
             self.report("BL312", place, seen)
         elif _joined(tensor.grad_fn):
-            seen = f"{call.name} brought in what requires grad: the tensor has a grad_fn now"
+            seen = f"{call.name} wrote values that require grad: the tensor has a grad_fn now"
             self.report("BL313", place, seen)
 
 

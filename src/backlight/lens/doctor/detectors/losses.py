@@ -85,16 +85,16 @@ class Losses(Detector):
         wanted = "log-probabilities" if loss == "nll_loss" else "probabilities"
         wanted = "scores (logits)" if "cross_entropy" in loss and loss != "binary_cross_entropy" else wanted
         spot = spot_of(call)
-        cure, corrected = f"give {loss} the scores themselves: leave {made} out while training", _without(spot, made)
+        cure, corrected = f"give {loss} the scores themselves: do not use {made} in training", _without(spot, made)
         if loss == "nll_loss":
-            cure, corrected = "use log_softmax in place of softmax, or cross_entropy of the scores", None
+            cure, corrected = "use log_softmax instead of softmax, or cross_entropy of the scores", None
         self.report(
             "loss-of-probabilities",
             spot.place,
-            f"{loss} was given the output of {made} ({brief_at(line)}), of shape {tuple(scores.shape)}; it "
-            f"wants {wanted}.",
+            f"{loss} was given the output of {made} ({brief_at(line)}), of shape {tuple(scores.shape)}; it expects "
+            f"{wanted}.",
             *self._makers(scores, made, loss),
-            title=f"{loss} of what {made} returned",
+            title=f"{loss} of the output of {made}",
             cure=cure,
             corrected=corrected,
         )
@@ -258,13 +258,12 @@ class Trends(Detector):
                 cause = cure = None
                 if layer.least_target is not None and layer.least_target < 0:
                     cause = f"relu is the output layer, and targets go down to {short(layer.least_target)}"
-                    cure = "leave relu out behind the last layer"
+                    cure = "remove relu after the last layer"
                 self.report(
                     "dead-relu",
                     place,
-                    f"{name} returned zeros only in {which}; the last result had shape {layer.shape}. No gradient "
-                    "passes "
-                    "it.",
+                    f"{name} returned only zeros in {which}; the last result had shape {layer.shape}. No gradient "
+                    f"passes through it.",
                     cause=cause,
                     cure=cure,
                 )

@@ -120,7 +120,7 @@ class MemoryWrites(Detector):
             "detached-shares-memory",
             place,
             f"detach() of {name} at {brief(made)} shares its memory; {op} at {brief(place)} wrote to it.",
-            f"{name} requires grad and holds the new values now.",
+            f"{name} requires grad and now has the new values.",
             corrected=replaced(code_of(made), ".detach()", ".detach().clone()"),
             corrected_at=made,
         )
@@ -192,7 +192,9 @@ class MemoryWrites(Detector):
             evidence.append(f"Its values have changed since{first}; its version, {known.version}, has not.")
         write, exposed = self.writes.get(memory), self.exposed.get(memory)
         if write is not None and sequence_of(node) < write.after:
-            evidence.append(f"{write.op} at {brief(write.place)} wrote through .data, which counts no version.")
+            evidence.append(
+                f"{write.op} at {brief(write.place)} wrote through .data, which does not change the version."
+            )
             self.report("data-write-to-saved", write.place, *evidence)
             return
         if exposed is not None:

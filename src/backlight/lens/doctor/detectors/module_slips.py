@@ -137,7 +137,7 @@ class ModuleSlips(Detector):
                     modes.place,
                     *seen,
                     f"{modes.name} {before} {modes.evaluated} in eval mode, the first at {brief(modes.place)}.",
-                    f"Layers of {modes.name} that work differently in eval mode: {', '.join(modes.layers)}.",
+                    f"Layers of {modes.name} that behave differently in eval mode: {', '.join(modes.layers)}.",
                 )
 
     def _look_at_lists(self) -> None:
@@ -176,9 +176,9 @@ class ModuleSlips(Detector):
             place,
             f"{owner}.{name} is a {kind.__name__} with {counted(len(lost), 'layer')}, "
             f"{counted(sum(map(len, lost)), 'parameter')}.",
-            f"{owner}().parameters() has none of them, and no optimizer does.",
+            f"{owner}().parameters() contains none of them, and neither does an optimizer.",
             corrected=f"{target} = {wanted}({made})" if text.endswith(("]", "}")) and text.count(" = ") == 1 else None,
-            cure=f"use {wanted} in place of the {kind.__name__}",
+            cure=f"use {wanted} instead of the {kind.__name__}",
         )
 
 

@@ -32,7 +32,7 @@ VIEWS |= {"expand", "contiguous", "chunk", "split", "unbind", "narrow", "select"
 RISKY = {"sqrt", "rsqrt", "log", "log2", "log10", "log1p", "div", "reciprocal", "pow", "norm", "vector_norm"}
 RISKY |= {"acos", "asin", "atan2", "std", "var", "cdist", "exp", "arccos", "arcsin"}
 INSIDE = Cause(
-    "an op inside of the compiled code made it: the doctor sees its inputs and outputs only",
+    "an op inside the compiled code made it: the doctor sees only its inputs and outputs",
     "run the program once without torch.compile: the doctor then names the op and its line",
 )
 PASSING = {"neg", "mul", "view", "reshape", "expand", "unsqueeze", "squeeze", "transpose", "permute", "t"}
@@ -135,7 +135,8 @@ class NonFinite(Detector):
         compiled = call.name.startswith(COMPILED)
         cause = INSIDE if compiled else cause_of(name, values, kind.lower(), out=self.values(out))
         what = f"{name} at {brief_at(call)} returned {_count(self.values(out), kind)}"
-        evidence = f"{what}; {cause.seen or ('an infinity went in.' if 'inf' in kinds else 'its inputs were finite.')}"
+        inputs = "its input contained an infinity." if "inf" in kinds else "its inputs were finite."
+        evidence = f"{what}; {cause.seen or inputs}"
         origin = NonFiniteOrigin(kind, name, call.code, call.lasti, evidence, cause, origins[0] if origins else None)
         origin.recorded = out.requires_grad
         self.origins.append(origin)
@@ -182,7 +183,7 @@ class NonFinite(Detector):
             first.evidence,
             *([origin.evidence] if origin is not first else []),
             *more,
-            title=f"{first.name} made {first.kind} out of finite numbers",
+            title=f"{first.name} made {first.kind} from finite numbers",
             cause=first.cause.cause,
             cure=first.cause.cure,
             corrected=safe_line(place_of(first), first.name, outside=first.kind == "NaN"),
@@ -224,13 +225,13 @@ class NonFinite(Detector):
         where = "" if place is None else f" (made at {brief(place)})"
         evidence = [f"{node.name()}{where} got a finite gradient and returned {_count(outgoing, kind)}."]
         if chosen_away:
-            evidence.append(f"The gradient that arrived there was 0: {removal(cause)}, and 0 · inf is NaN.")
+            evidence.append(f"The incoming gradient was 0: {removal(cause)}, and 0 · inf is NaN.")
         risk = self.risks.get(self.engine.key_of(source))
         if risk:
             evidence.append(risk)
         made = place if source is node else place_of_node(self.engine, source)
         if source is not node and made is not None:
-            evidence.append(f"{op} at {brief(made)} made the infinity that it multiplies.")
+            evidence.append(f"{op} at {brief(made)} made the infinity that it is multiplied with.")
         return NonFiniteGradient(kind, node.name(), place, evidence, cause, op, made)
 
     def _source_of(self, node: Node) -> Node:

@@ -74,7 +74,7 @@ class Optimizers(Detector):
         self.report(
             "optimizer-holds-replaced",
             where,
-            f"{names} {was} replaced at {brief(where)}; {held} still holds what was there before.",
+            f"{names} {was} replaced at {brief(where)}; {held} still holds the old {names}.",
             f"At {brief(place)} the new {names} {has} in no optimizer: no step changes {it}.",
             title=f"{held} holds the {names} that {was} replaced at {brief(where)}",
             cure=f"make {held} after {brief(where)}{cure}",
@@ -110,7 +110,7 @@ class Optimizers(Detector):
             "tied-through-data",
             place,
             f"{first} and {second} are two tensors over the same memory, of shape {tuple(tensors[0].shape)}.",
-            "Each got a .grad of its own in one backward(): an optimizer moves the shared values twice, each time "
-            "by one half of the gradient.",
+            "Each got its own .grad in one backward(): an optimizer updates the shared values twice, each time with a "
+            "part of the gradient.",
             corrected=text.replace(".data", "") if text.count(".data") == 2 and " = " in text else None,
         )

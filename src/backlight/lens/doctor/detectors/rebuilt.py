@@ -52,7 +52,7 @@ class Rebuilt(Detector):
             if lost and self.engine.module.is_grad_enabled():
                 self._report_list(call, lost)
         elif call.name == "tolist" and call.args and call.args[0].requires_grad:
-            seen = f"The tensor, of shape {tuple(call.args[0].shape)}, requires grad; its list has no graph."
+            seen = f"The tensor, of shape {tuple(call.args[0].shape)}, requires grad; the list has no graph."
             self.report("tolist-requires-grad", place_of(call), seen)
 
     def _report_list(self, call: Call, lost: list) -> None:
@@ -86,8 +86,8 @@ class Rebuilt(Detector):
         self.report(
             "loss-rebuilt-as-leaf",
             place if leaf.code is None else place_of(leaf),
-            f"What backward() at {brief(place)} starts from is a leaf: no op made it, nothing is behind it.",
-            *(f"Its value left the graph by {cut.name}() at {cut.line}." for cut in cuts[:2]),
+            f"What backward() at {brief(place)} starts from is a leaf: no op made it, and it has no graph.",
+            *(f"Its value was taken out of the graph by {cut.name}() at {cut.line}." for cut in cuts[:2]),
             f"No gradient reaches {names}.",
             path=path_from("loss (a leaf)", *(f"✂ {cut.name}()" for cut in cuts[:1]), names),
         )
@@ -145,7 +145,7 @@ class Rebuilt(Detector):
         if any(cut.name in ("item", "tolist") for cut in cuts):
             return  # a loss made of numbers, reported already
         where = place if new.code is None else place_of(new)
-        made = f"made at {brief(where)}" if new.code is not None else "made on the fly"
+        made = f"made at {brief(where)}" if new.code is not None else "a temporary"
         self.report(
             "detached-leaf",
             where,
@@ -206,7 +206,7 @@ class Rebinding(Detector):
             "parameter-rebound-in-no-grad",
             place,
             f"{name} got a new value at {brief(update)}, under no_grad(): the result does not require grad.",
-            f"What backward() at {brief(place)} starts from was computed of it, and does not require grad either.",
+            f"What backward() at {brief(place)} starts from was computed from it and does not require grad either.",
             corrected=in_place(update),
             corrected_at=update,
         )

@@ -116,7 +116,7 @@ class Gradients(Detector):
         self.report(
             "penalty-without-create-graph",
             given.spot.place,
-            f"autograd.grad at {brief(given.spot.place)} ran without create_graph=True: what it returned has no graph.",
+            f"autograd.grad at {brief(given.spot.place)} ran without create_graph=True: its results have no graph.",
             f"A number computed from it was added to the loss at {brief_at(line)}, for backward() at {brief(place)}.",
             corrected=corrected,
         )
@@ -125,9 +125,9 @@ class Gradients(Detector):
         self.report(
             "penalty-without-create-graph",
             given.spot.place,
-            f"autograd.grad at {brief(given.spot.place)} ran without create_graph=True: what it returned has no graph.",
-            f"{brief_at(line)} adds it to what the same parameters gave for the same inputs, and the square of the sum "
-            f"is in the loss of backward() at {brief(place)}.",
+            f"autograd.grad at {brief(given.spot.place)} ran without create_graph=True: its results have no graph.",
+            f"{brief_at(line)} adds it to another output of the same parameters for the same inputs, and the square "
+            f"of the sum is in the loss of backward() at {brief(place)}.",
             title="a derivative in a residual is a constant: it was computed without create_graph=True",
             corrected=with_keyword(given.spot, "create_graph", "True"),
         )

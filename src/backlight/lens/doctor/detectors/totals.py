@@ -116,7 +116,7 @@ class Totals(Detector):
                 "total-loss-keeps-graphs",
                 line or place,
                 f"{name} holds {count} losses or more; backward() at {brief(place)} started from each of them.",
-                "Each has a graph, and keeps it alive.",
+                "Each keeps its graph alive.",
                 title=f"{name} keeps the graph of every iteration alive",
                 cure=f"Append numbers: {name}.append(loss.item()), or loss.detach().",
                 corrected=corrected,
@@ -130,13 +130,13 @@ class Totals(Detector):
             title, cure, line, corrected, kept = None, None, None, None, _listed(place)
             if kept is not None:
                 title = f"{kept} keeps the graph of every iteration alive"
-                cure = f"Append numbers, where {kept} is filled: {kept}.append(loss.item()), or loss.detach()."
+                cure = f"Append numbers to {kept}: {kept}.append(loss.item()), or loss.detach()."
                 line, corrected = _appending(place, kept)
             self.report(
                 "total-loss-keeps-graphs",
                 place,
-                f"The line has added {total.added} times; the sum has a graph, and no backward() went through it.",
-                f"Each summand brings {nodes} with what they saved: all {total.added} live as long as the sum.",
+                f"The line ran {total.added} times; the sum has a graph, but no backward() went through it.",
+                f"Each term adds {nodes} and their saved tensors: all {total.added} live as long as the sum.",
                 title=title,
                 cure=cure,
                 corrected=corrected or _detached(place),

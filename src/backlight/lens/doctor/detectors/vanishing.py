@@ -88,7 +88,7 @@ class Vanishing(Detector):
         cause, more = None, ()
         if squashed is not None:
             made = self.made.get(squashed[0])
-            more = () if made is None else (f"The {squashed[0]} that ran last was made at {brief_at(made)}.",)
+            more = () if made is None else (f"The {squashed[0]} that ran last was created at {brief_at(made)}.",)
             most = {"sigmoid": "a quarter", "tanh": "one"}[squashed[0]]
             cause = f"each {squashed[0]} multiplies the gradient by its slope, which is {most} at most"
         self.report(

@@ -71,8 +71,8 @@ SIZES = re.compile(r"torch\.Size\(\[([\d, ]*)\]\)")
 COPIES = ("tensor", "as_tensor")
 SHOWING = ("print", "append", "format", "info", "debug", "write", "set_postfix", "set_description", "add_scalar")
 NEW_LEAF = (
-    "the loop gives {} a new tensor, which is no leaf: its .grad is None from the second time on",
-    "The step computes a new tensor, and .grad is read of it as if it were the leaf of the first time.",
+    "the loop assigns {} a new tensor, which is not a leaf: its .grad is None from the second iteration on",
+    "The step computes a new tensor, and .grad is read from it as if it were the original leaf.",
     "Make it a leaf again at the end of each step: x = (x + step).detach().requires_grad_().",
 )
 

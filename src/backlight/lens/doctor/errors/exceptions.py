@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from backlight.lens.doctor.corrections import lines as corrections
-from backlight.lens.doctor.corrections.by_rule import goes_on, repair
+from backlight.lens.doctor.corrections.by_rule import is_used_later, repair
 from backlight.lens.doctor.detectors.second_order import Gradients
 from backlight.lens.doctor.errors import (
     graph_errors,
@@ -93,17 +93,17 @@ def several_to_one(context: ErrorContext) -> Finding:
 
 def to_numpy(context: ErrorContext) -> Finding:
     """BL501: detach() would only silence it where the program goes on computing with the array."""
-    if context.spot is None or not goes_on(context.spot):
+    if context.spot is None or not is_used_later(context.spot):
         return plain("BL501", context)
-    return context.found("BL501", cure="Compute it with the engine's own functions: detach() would cut the gradient.")
+    return context.found("BL501", cure="Compute it with tensor functions: detach() would cut the gradient.")
 
 
 COPIES = frozenset({"tensor", "as_tensor", "asarray", "new_tensor", "from_numpy", "Tensor", "FloatTensor"})
 WITHOUT_HISTORY = frozenset({"detach", "data", "item", "tolist", "numpy", "__array__", "__float__", "__int__"})
-OTHER_GRAD = "autograd.grad(..., create_graph=True): .grad that backward() fills has no graph."
-STAYS_OFF = "Evaluate in a `with torch.no_grad():` block, which ends by itself, or switch recording on again after it."
-REPORTED = "Compute the loss from the scores themselves (cross_entropy); what argmax gives can only be reported."
-CONSTANT = "The gradient is constant, as that of a linear function is: its own derivative is zero everywhere."
+OTHER_GRAD = "autograd.grad(..., create_graph=True): the .grad from backward() has no graph."
+STAYS_OFF = "Evaluate in a `with torch.no_grad():` block, which restores recording, or switch it on again afterwards."
+REPORTED = "Compute the loss from the scores themselves (cross_entropy); the result of argmax can only be reported."
+CONSTANT = "The gradient is constant, as for a linear function: its own derivative is zero everywhere."
 
 
 def without_graph(context: ErrorContext) -> Finding:
@@ -135,7 +135,7 @@ def not_recorded(context: ErrorContext, tensor: Any) -> Finding | None:
     if given.once is not None:
         return context.found("BL605", came, f"{given.once}, on the way, is marked @once_differentiable")
     if given.create_graph:
-        seen = "it was recorded (create_graph=True), and does not depend on anything that requires grad"
+        seen = "it was recorded (create_graph=True), but does not depend on anything that requires grad"
         return context.found("BL208", came, seen, cause=CONSTANT)
     corrected = corrections.with_keyword(given.spot, "create_graph", "True")
     return context.found("BL603", came, corrected=corrected, corrected_at=given.spot.place)
@@ -144,7 +144,7 @@ def not_recorded(context: ErrorContext, tensor: Any) -> Finding | None:
 def _cut_off(context: ErrorContext, cut: CutOrigin) -> Finding:
     """Return the finding for a root whose graph ends at a cut."""
     spot = spot_of(cut)
-    where = f"{cut.name} at {shown(spot.place)} returned a tensor without a graph, and was given one that has one"
+    where = f"{cut.name} at {shown(spot.place)} returned a tensor without a graph for an input that has one"
     name, corrected, reason = "BL209", None, ()
     if cut.name == "grad":
         return _of_gradient(context, spot)
@@ -162,7 +162,7 @@ def _cut_off(context: ErrorContext, cut: CutOrigin) -> Finding:
         name, corrected = "BL210", _uncopied(spot) if cut.of_tensor else None
         context.session.drop("BL505", spot.place)  # which would have it copied with other words
     elif cut.name in WITHOUT_HISTORY:
-        reason = (f"{cut.name} is a way out of the graph",)
+        reason = (f"{cut.name} leaves the graph",)
     cure = REPORTED if name == "BL209" and cut.name == "argmax" else None
     return context.found(name, where, *reason, cure=cure, corrected=corrected, corrected_at=spot.place)
 

@@ -23,9 +23,9 @@ from backlight.lens.records.record import Place
 VERSIONS = re.compile(r"is at version (\d+); expected version (\d+)")
 SHAPE = re.compile(r"Tensor \[([\d, ]*)\]")
 RETAINED = (
-    "the graphs of earlier steps are kept, and step() has changed what they need",
-    "A tensor goes from one step to the next with its graph, which retain_graph=True keeps alive.",
-    "Detach what goes into the next step, h = h.detach(), and leave retain_graph=True out.",
+    "the graphs of earlier steps are kept, but step() has changed tensors that they need",
+    "A tensor is passed from one step to the next with its graph, which retain_graph=True keeps alive.",
+    "Detach the tensors that the next step uses, h = h.detach(), and remove retain_graph=True.",
 )
 MANY = 200_000  # nodes that are looked at
 
@@ -40,7 +40,7 @@ def freed(context: ErrorContext) -> Finding:
     if node is None:
         return rule("BL203").found(here, context.message)
     made = shown(place_of_node(history.engine, node))
-    evidence = [context.message, f"{node.name()}, made at {made}, has nothing saved any more"]
+    evidence = [context.message, f"{node.name()}, made at {made}, has no saved tensors any more"]
     if earlier is None:
         return rule("BL203").found(here, *evidence)
     evidence.append(f"backward() at {shown(spot_of(earlier).place)} freed it")
@@ -61,7 +61,7 @@ def freed(context: ErrorContext) -> Finding:
 
 def _kept(context: ErrorContext, evidence: list[str], seen: str, made: Spot | None, corrected: str | None) -> Finding:
     """BL206 of what an attribute, a list or a dict keeps."""
-    cure = "Keep it without its graph: detach() what is kept."
+    cure = "Keep it without its graph: use detach()."
     if made is None:
         return context.found("BL206", *evidence, seen, cure=cure)
     stored = f"it was kept at {brief(made.place)}: {made.place.text}"

@@ -25,14 +25,14 @@ ELEMENTWISE = ("Add", "Sub", "Div", "Mul", "Neg")
 LISTED = re.compile(r"\[[^0]|\].*\[|\[\d\d")  # an element of a list or a dict that is not the first
 DEEP, MANY, LEVELS = 3, 200, 200
 CONSTANT = (
-    "{} was computed with its graph before the loop; each iteration computes the same anew, to compare the two.",
+    "{} was computed with its graph before the loop; each iteration recomputes it to compare the two.",
     "Make {0} a constant: {0}.detach(), or compute it under torch.no_grad().",
 )
 TOTAL = (
-    "the loss is a sum that holds the losses of earlier iterations",
-    "A running total was made of the losses themselves, and backward() is called on it: it goes through the graphs of "
-    "the iterations before, which are freed.",
-    "Call backward() on the loss of this iteration alone, and add loss.item() to the total; begin a list anew.",
+    "the loss is a sum that contains the losses of earlier iterations",
+    "A running total was made from the losses themselves, and backward() is called on it: it goes through the graphs "
+    "of earlier iterations, which are freed.",
+    "Call backward() only on the loss of this iteration, and add loss.item() to the total; start a new list.",
 )
 
 
@@ -79,7 +79,7 @@ def kept_state(context: ErrorContext, freed: Node, earlier: PastRun) -> tuple[st
                 anew = owner in read and not LISTED.search(path) and _reaches(engine, tensor.grad_fn, freed)
                 if path != name and ((old and key in behind) or anew):
                     made = _storing(context, owner, several=path.endswith("]") and not old)
-                    return f"{path} carries its graph from one iteration to the next", *(made or (None, None))
+                    return f"{path} keeps its graph from one iteration to the next", *(made or (None, None))
     return None
 
 
@@ -100,7 +100,7 @@ def made_before_loop(context: ErrorContext, earlier: PastRun, evidence: list[str
             where = spot.at(made[0])
             seen = f"{name} was computed at {brief(where.place)}, before the loop: {where.place.text}"
             if not runs_again(engine, failure, value.grad_fn, earlier):
-                cure = f"Compute {name} inside the loop, in each iteration anew."
+                cure = f"Compute {name} inside the loop, in each iteration."
                 return context.found("BL218", *evidence, seen, cure=cure)
             atom = isinstance(made[0].value, corrections.ATOMS)
             text = where.edited(corrections.after(made[0].value, ".detach()")) if atom else None

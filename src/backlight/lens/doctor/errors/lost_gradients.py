@@ -20,8 +20,8 @@ HOOK = re.compile(r"hook '(\w+)'")
 FUNCTION = re.compile(r"[Ff]unction (\w+?)(?:Backward)? returned an")
 SHAPES = re.compile(r"got \[([\d, ]+)\].*? (?:compatible with|expected) \[([\d, ]+)\]")
 TRANSPOSED: Words = {
-    "cause": "The gradient is the transpose of the input: the factors of the product stand in the wrong order.",
-    "cure": "Return its transpose: of x @ weight.t() the weight's gradient is grad.t() @ x, and not x.t() @ grad.",
+    "cause": "The gradient is the transpose of the input: the factors of the product are in the wrong order.",
+    "cure": "Return its transpose: for x @ weight.t(), the weight's gradient is grad.t() @ x, not x.t() @ grad.",
 }
 TO_NUMBERS = ("item", "tolist", "float", "int", "numpy")
 RECORDED = {"no_grad": "enable_grad", "inference_mode": "enable_grad"}
@@ -33,13 +33,13 @@ def number(context: ErrorContext) -> Finding:
     spot = context.spot
     name = None if spot is None or not isinstance(spot.expression, ast.Attribute) else spelled(spot.expression.value)
     made = None if name is None else _made_number(spot, name)
-    title = f"backward() of a {kind}: the loss is no tensor any more"
+    title = f"backward() of a {kind}: the loss is not a tensor any more"
     if kind == "NoneType":
         cause, cure = "The function that computes the loss returns nothing.", "Return the loss from it."
         return context.found("BL217", title="backward() of None", cause=cause, cure=cure)
     if kind in ("tuple", "list", "dict"):
         cause = "The model or the loss function returns several things."
-        return context.found("BL217", title=title, cause=cause, cure="Take the loss out of what is returned.")
+        return context.found("BL217", title=title, cause=cause, cure="Select the loss from the returned values.")
     if made is None:
         return context.found("BL217", title=title)
     text, where = _kept(made), made.place

@@ -13,13 +13,13 @@ from backlight.lens.finding import Finding
 
 LENGTHS = ("total_steps", "epochs", "steps_per_epoch")
 USED_UP = (
-    "the generator of parameters was used up before the optimizer got it",
-    "A generator such as model.parameters() gives its values once; what went through it before has left none.",
+    "the generator of parameters was exhausted before the optimizer got it",
+    "A generator such as model.parameters() yields its values once, and earlier code has consumed them.",
     "Make a list of it, or call model.parameters() again.",
 )
 NOTHING = (
     "the closure of an optimizer returns nothing",
-    "The closure computes the loss and calls backward(), and does not return the loss.",
+    "The closure computes the loss and calls backward(), but does not return the loss.",
     "End the closure with `return loss`.",
 )
 
@@ -61,7 +61,7 @@ def overrun(context: ErrorContext) -> Finding:
     stated = [word for word in spot.call.keywords if word.arg in LENGTHS] if spot.call is not None else []
     length = "".join(f", by {spot.text(word)} at {brief(spot.at(word).place)}" for word in stated[-1:])
     seen = f"the {type(scheduler).__name__} made at {brief_at(made)} is for {scheduler.total_steps} steps{length}"
-    cure = "Give it the number of all steps: epochs * len(loader), where a last batch that is not full counts, too."
+    cure = "Pass the total number of steps: epochs * len(loader), which includes an incomplete last batch."
     return context.found("BL765", seen, cure=cure)
 
 
@@ -82,7 +82,7 @@ def given_twice(context: ErrorContext) -> Finding:
     twice = [param for param in added["params"] if id(param) in held]
     node = groups.elts[len(known)]
     seen = f"of the group at {brief(spot.at(node).place)}, {spot.text(node)}, {counted(len(twice), 'parameter')} of "
-    return context.found("BL766", f"{seen}{len(added['params'])} are in a group before it")
+    return context.found("BL766", f"{seen}{len(added['params'])} are in an earlier group")
 
 
 def closure(context: ErrorContext) -> Finding | None:

@@ -53,15 +53,15 @@ def of_shared_graph(context: ErrorContext, evidence: list[str]) -> Finding | Non
         call, number = calls[0]
         where = shared.spot.at(call)
         text = corrections.after_argument(where, number, ".detach()")
-    title = f"the other optimizer's loss runs through {shared.name} into the model that made it"
-    seen = f"{shared.name} and both losses: two optimizers, of which one holds all parameters behind {shared.name}"
+    title = f"the other optimizer's loss goes through {shared.name} into the model that made it"
+    seen = f"{shared.name} and both losses: two optimizers; one holds all parameters that {shared.name} depends on"
     return context.found(
         "BL204",
         *evidence,
         seen,
         title=title,
-        cause=f"A loss that is to train one model (a discriminator) is computed from {shared.name} with its graph.",
-        cure=f"Give that loss {shared.name}.detach(): its gradient is not wanted behind it.",
+        cause=f"A loss for one model (a discriminator) is computed from {shared.name} with its graph.",
+        cure=f"Give that loss {shared.name}.detach(): no gradient is needed before it.",
         corrected=text,
         corrected_at=None if where is None else where.place,
     )
@@ -94,10 +94,10 @@ def _shared(context: ErrorContext, history: History, failure: Failure) -> Shared
                 found.append((sequence_of(value.grad_fn), Shared(name, spot, spot.frame, owner)))
     last = max((number for number, _ in found), default=None)
     candidates = [shared for number, shared in found if number == last]  # a variable and the arguments that get it
-    return next((one for one in candidates if _stands_in(one, history, one.frame)), (candidates or [None])[-1])
+    return next((one for one in candidates if _is_within(one, history, one.frame)), (candidates or [None])[-1])
 
 
-def _stands_in(shared: Shared, history: History, frame: FrameType) -> bool:
+def _is_within(shared: Shared, history: History, frame: FrameType) -> bool:
     """Return whether the earlier backward stands in the function whose variable this is."""
     earlier = spot_of(history.freed_by[history.engine.key_of(frame.f_locals[shared.name].grad_fn)])
     function = shared.spot.scope
@@ -181,10 +181,8 @@ def of_step(context: ErrorContext, saved_by: Any, evidence: list[str]) -> Findin
     if len(everything) < 2:
         return None
     if len(behind) != 1 or 0 in behind:
-        cure = "Compute it again after step(), and give the loss that comes first a detached input: D(fake.detach())."
-        cause = (
-            "Both losses come from one forward pass, and the first optimizer has stepped before the second backward."
-        )
+        cure = "Compute it again after step(), and give the first loss a detached input: D(fake.detach())."
+        cause = "Both losses come from one forward pass, but the first optimizer stepped before the second backward."
         return context.found("BL305", *evidence, cause=cause, cure=cure)
     named = _named_in_loss(context, history, behind)
     if named is None:
@@ -197,7 +195,7 @@ def of_step(context: ErrorContext, saved_by: Any, evidence: list[str]) -> Findin
         "BL305",
         *evidence,
         f"{name} at {shown(made.place)} is computed from the parameters that were stepped, and from no others",
-        cause=f"The loss reaches through {name} into the model of the other optimizer, which has stepped.",
+        cause=f"The loss goes through {name} into the model of the other optimizer, which has stepped.",
         cure=f"Use {name}.detach() in this loss: for it, the other model's result is a constant.",
         corrected=text,
         corrected_at=made.place,

@@ -35,7 +35,7 @@ def layer_size(context: ErrorContext) -> Finding:
         corrected = corrections.after_argument(spot, 0, added) if _calls(spot, layer) else None
         return context.found("BL001", *evidence, title=title, cure=cure, corrected=corrected)
     came = _size_that_came(layer, shape)
-    cure = f"Make it with {layer.size_name}={came}, or let what comes before it return {layer.size}."
+    cure = f"Create it with {layer.size_name}={came}, or let the layer before it return {layer.size}."
     line = layer.remade(came)
     if line is None:
         return context.found("BL001", *evidence, title=title, cure=cure)
@@ -50,7 +50,7 @@ def _reshaped(layer: Layer, shape: tuple[int, ...]) -> tuple[str, str] | None:
     """Return how what came is to be reshaped, and as code, if one way fits exactly."""
     size = layer.size
     if layer.kind == "Linear" and len(shape) > 2 and math.prod(shape[1:]) == size:
-        return "Flatten what comes, all but the batch: x.flatten(1).", ".flatten(1)"
+        return "Flatten the input except for the batch dim: x.flatten(1).", ".flatten(1)"
     if layer.kind.startswith("Conv2d") and len(shape) == 4 and shape[3] == size != shape[1]:
         return "Put the channels before height and width: x.permute(0, 3, 1, 2).", ".permute(0, 3, 1, 2)"
     if layer.kind.startswith(("Conv1d", "BatchNorm1d")) and len(shape) == 3 and shape[2] == size != shape[1]:
@@ -70,9 +70,9 @@ def _of_product(context: ErrorContext) -> Finding:
     spot = context.spot
     node = None if spot is None else spot.expression
     if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.MatMult):
-        return context.found("BL001", title="two matrices do not fit together in a product")
+        return context.found("BL001", title="the shapes of two matrices do not match in a product")
     left, right = spot.value(node.left), spot.value(node.right)
-    title = "two matrices do not fit together in a product"
+    title = "the shapes of two matrices do not match in a product"
     if not hasattr(left, "shape") or not hasattr(right, "shape"):
         return context.found("BL001", title=title)
     seen = f"{spot.text(node.left)} has shape {list(left.shape)}, {spot.text(node.right)} {list(right.shape)}"
@@ -92,7 +92,7 @@ def dtypes(context: ErrorContext) -> Finding:
         wanted = getattr(weight, "dtype", None)
         if wanted is not None and wanted != layer.given.dtype:
             seen = f"{layer.name} has parameters of {wanted}, and was given {layer.given.dtype}"
-            cure = f"Convert the data where it comes in: x.{_conversion(wanted)}."
+            cure = f"Convert the input data: x.{_conversion(wanted)}."
             found = _converted(layer.spots, layer.given, _conversion(wanted))
             corrected, where = (None, None) if found is None else found
             return context.found("BL002", seen, cure=cure, corrected=corrected, corrected_at=where)
@@ -177,12 +177,10 @@ def target_range(context: ErrorContext) -> Finding:
         cure = "Classes are counted from 0: subtract 1 from the targets."
         corrected = _argument(context.spot, 1, " - 1")
     elif low < 0 and high < classes:
-        cure = f"If {low} marks what is to be left out, say so: ignore_index={low}."
+        cure = f"If {low} marks values to ignore, pass ignore_index={low}."
         corrected = corrections.with_keyword(context.spot, "ignore_index", str(low)) if _by_name(context.spot) else None
     elif high >= classes and low >= 0:
-        cure = (
-            f"Give the last layer {high + 1} outputs, one for each class, or correct the targets above {classes - 1}."
-        )
+        cure = f"Give the last layer {high + 1} outputs, one per class, or correct the targets above {classes - 1}."
     return context.found("BL005", seen, *_came_from(context.spot, 1), cure=cure, corrected=corrected)
 
 
@@ -224,10 +222,10 @@ def target_shape(context: ErrorContext) -> Finding:
     seen = f"the scores have shape {list(shape)}, the targets {list(other)}"
     if len(other) == 2 and other == (shape[0], 1):
         corrected = _argument(context.spot, 1, ".squeeze(1)")
-        cure = "Make the column a vector: target.squeeze(1)."
+        cure = "Convert the column to a vector: target.squeeze(1)."
         return context.found("BL006", seen, cure=cure, corrected=corrected)
     if len(shape) == 3 and other == shape[:2]:
-        cure = "cross_entropy wants the classes in dim 1: scores.transpose(1, 2)."
+        cure = "cross_entropy expects the classes in dim 1: scores.transpose(1, 2)."
         return context.found("BL006", seen, cure=cure, corrected=_argument(context.spot, 0, ".transpose(1, 2)"))
     return context.found("BL006", seen)
 
@@ -301,10 +299,10 @@ def embedding_index(context: ErrorContext) -> Finding:
         return context.found("BL010")
     low, high = int(layer.given.min()), int(layer.given.max())
     seen = f"{layer.name} has rows 0 to {layer.size - 1}; the indices go from {low} to {high}"
-    title = f"{layer.name} has {layer.size} rows, and is asked for row {high if high >= layer.size else low}"
+    title = f"{layer.name} has {layer.size} rows, but row {high if high >= layer.size else low}"
     line = layer.remade(high + 1) if low >= 0 else None
     corrected, where = (None, None) if line is None else (line[1], line[0].place)
-    cure = f"Make it with num_embeddings={high + 1} or more, or correct the indices." if low >= 0 else None
+    cure = f"Create it with num_embeddings={high + 1} or more, or correct the indices." if low >= 0 else None
     return context.found("BL010", seen, title=title, cure=cure, corrected=corrected, corrected_at=where)
 
 

@@ -67,8 +67,8 @@ class Aliases(Detector):
             self.report(
                 "second-name-no-copy",
                 at.place,
-                f"{brief(at.place)} gives the model that {old} stands for a second name, {new}; it is one object.",
-                f"Each step changes the parameters of both. {new} is never other than {old}.",
+                f"{brief(at.place)} assigns the model {old} to a second name, {new}: both are the same object.",
+                f"Each step changes the parameters of both. {new} and {old} are always equal.",
                 cure=f"Copy it: {new} = copy.deepcopy({old}).",
             )
 

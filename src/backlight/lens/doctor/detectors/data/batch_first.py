@@ -88,7 +88,7 @@ class BatchFirst(Detector):
             one.place if one.made is None else place_of(one.made),
             f"{one.kind}, which runs at {brief(one.place)}, takes (time, batch, features): batch_first is False.",
             f"It got {one.first} times and {one.second} samples, and the loss at {brief_at(loss)} has {rows} targets: "
-            "its first dim is the batch.",
-            title="a layer takes the batch for the time: samples are mixed",
-            cure=f"Make {one.kind} with batch_first=True, or give it x.transpose(0, 1).",
+            f"the first dim of its input is the batch.",
+            title="a layer treats the batch dim as time: samples are mixed",
+            cure=f"Make {one.kind} with batch_first=True, or pass x.transpose(0, 1).",
         )

@@ -103,7 +103,7 @@ class ClassBalance(Detector):
             self.report(
                 "batches-of-one-class",
                 place_of(where),
-                f"The first {BATCHES} batches that the loss at {brief_at(line)} got hold one class each: "
+                f"The first {BATCHES} batches that the loss at {brief_at(line)} got contain one class each: "
                 f"{', '.join(map(str, known.alone))}.",
             )
 
@@ -122,9 +122,9 @@ class ClassBalance(Detector):
                 self.report(
                     "weights-favour-frequent",
                     place_of(where),
-                    f"The loss at {brief_at(one.line)} got {int(one.counts[seen][often])} samples of one class, at "
-                    f"a weight of {short(float(one.weights[seen][often]))}, and {int(one.counts[seen][rare])} of "
-                    f"another, at {short(float(one.weights[seen][rare]))}.",
+                    f"The loss at {brief_at(one.line)} got {int(one.counts[seen][often])} samples of one class, with "
+                    f"weight {short(float(one.weights[seen][often]))}, and {int(one.counts[seen][rare])} of another, "
+                    f"with weight {short(float(one.weights[seen][rare]))}.",
                 )
 
 

@@ -66,8 +66,8 @@ class Codes(Detector):
                 "code-without-way-back",
                 place_of(looked_up),
                 f"{brief_at(chosen)} chooses the nearest entry by argmin, {brief_at(looked_up)} looks it up, and "
-                f"{brief_at(line)} goes on with it.",
-                "The gradient of what comes after it ends in the entries.",
+                f"{brief_at(line)} uses it.",
+                "The gradient from later ops ends at the entries.",
             )
 
     def _look_at_labels(self, call: Call) -> None:

@@ -78,8 +78,8 @@ class ConstantTerms(Detector):
         self.report(
             "constant-in-loss",
             place_of(line),
-            f"A term that is added at {brief_at(line)} has no graph: it left it by {how}.",
-            f"backward() at {brief(place)} starts from the sum; the term changes its value, and no gradient.",
+            f"The term added at {brief_at(line)} has no graph: {how} removed it.",
+            f"backward() at {brief(place)} starts from the sum; the term changes its value, but no gradient.",
         )
 
 

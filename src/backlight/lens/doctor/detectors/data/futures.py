@@ -95,8 +95,8 @@ class Futures(Detector):
         self.report(
             "sees-the-future",
             place_of(where),
-            f"The target of each position at {brief_at(line)} is the next token of the sequence that is embedded.",
-            f"{how[0].upper()}{how[1:]}: the model is shown what it is to predict.",
+            f"The target of each position at {brief_at(line)} is the next token of the embedded sequence.",
+            f"{how[0].upper()}{how[1:]}: the model sees the tokens that it must predict.",
         )
 
     def backward_called(self, tensor: Tensor, keep: bool, place: Place | None) -> None:

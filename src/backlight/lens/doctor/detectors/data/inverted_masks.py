@@ -115,7 +115,8 @@ class InvertedMasks(Detector):
                     line,
                     f"The mask, made at {brief_at(known[1])}, is {known[0]} for real tokens and {not known[0]} for "
                     "padding.",
-                    f"{brief_at(line)} removes what is {masks_out}: the real tokens. Attention is left to the padding.",
+                    f"{brief_at(line)} masks the positions where it is {masks_out}: the real tokens. Attention goes "
+                    f"only to the padding.",
                 )
         elif self._once(line):
             values = self.values(mask)
@@ -157,14 +158,15 @@ class InvertedMasks(Detector):
         for line in self.later:
             self._report(
                 line,
-                f"The mask at {brief_at(line)} is square. It leaves each position only later ones, and perhaps itself.",
-                title="a causal mask is the wrong way round: each position sees only later ones",
+                f"The mask at {brief_at(line)} is square. It lets each position attend only to later ones, and "
+                f"perhaps to itself.",
+                title="a causal mask is inverted: each position attends only to later ones",
             )
         for line, made in () if self.both else self.products.items():
             self._report(
                 line,
                 f"The mask, made at {brief_at(made)}, is 1 for padding and 0 for real tokens.",
-                f"{brief_at(line)} multiplies by it: only the padding is left.",
+                f"{brief_at(line)} multiplies by it: only the padding remains.",
             )
         self.later.clear()
         self.products.clear()
@@ -199,7 +201,7 @@ class InvertedMasks(Detector):
             self._report(
                 line,
                 f"The mask, made at {brief_at(known[1])}, is true for padding.",
-                f"{brief_at(line)} chooses by it: only the padding is left.",
+                f"{brief_at(line)} selects by it: only the padding remains.",
             )
 
     def _look_at_discount(self, line: Instruction) -> None:
@@ -218,9 +220,9 @@ class InvertedMasks(Detector):
         name = spot.text(done)
         self._report(
             line,
-            f"{brief_at(line)} multiplies what comes next by {name}, which is 1 where an episode has ended.",
-            title="what comes after the end of an episode is kept, and all else dropped",
-            cause=f"{name} stands where 1 - {name} is meant.",
+            f"{brief_at(line)} multiplies the next value by {name}, which is 1 where an episode has ended.",
+            title="values after the end of an episode are kept, and all others dropped",
+            cause=f"{name} is used where 1 - {name} is needed.",
             cure=f"Multiply by 1 - {name}.",
         )
 
@@ -243,10 +245,10 @@ class InvertedMasks(Detector):
                 if grad in sides and mask is not None:
                     self._report(
                         line,
-                        f"The hook multiplies the gradient by {mask}: it keeps the gradient of what {mask} marks, and "
-                        "drops all other.",
-                        title="a hook keeps the gradient that it is to drop",
-                        cause=f"{mask} marks what is not to change, and is 1 there.",
+                        f"The hook multiplies the gradient by {mask}: it keeps the gradient of the elements that "
+                        f"{mask} marks, and drops all others.",
+                        title="a hook keeps the gradient that it should drop",
+                        cause=f"{mask} is 1 for the elements that must not change.",
                         cure=f"Multiply by 1 - {mask}, or by its inverse ~{mask}.",
                     )
                     return

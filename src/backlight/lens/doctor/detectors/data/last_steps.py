@@ -105,7 +105,7 @@ class LastSteps(Detector):
             place_of(line),
             f"{counted(found.rows, 'row')} of the {found.of} that the layer at {brief_at(layer)} got end in padding, "
             f"{found.least} to {found.most} times long.",
-            f"{brief_at(line)} takes the last time of it: of these rows, what comes after the padding.",
+            f"{brief_at(line)} takes its last time step, which is after the padding in these rows.",
         )
 
 

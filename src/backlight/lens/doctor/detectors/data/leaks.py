@@ -158,9 +158,9 @@ class Leaks(Detector):
                 "target-in-input",
                 place_of(line),
                 f"The classes that {loss} at {brief_at(line)} wants are the tokens that {brief_at(place)} embeds, at "
-                f"the same positions, in {STEPS} steps: the model has only to copy its input.",
-                title="a sequence model is to predict the tokens that it is given",
-                cause="The targets were not shifted by one against the inputs, or nothing was masked.",
+                f"the same positions, in {STEPS} steps: the model only has to copy its input.",
+                title="a sequence model must predict the tokens in its input",
+                cause="The targets were not shifted by one relative to the inputs, or nothing was masked.",
                 cure="Predict the next token: logits[:, :-1] against tokens[:, 1:].",
             )
 

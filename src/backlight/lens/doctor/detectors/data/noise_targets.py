@@ -64,7 +64,7 @@ class NoiseTargets(Detector):
                 f"The target at {brief_at(line)} was drawn at {brief_at(self.fresh.get(target))}, and "
                 "nothing else uses "
                 "it.",
-                f"The noise in the model's input is another draw of the same shape, made at {brief_at(used)}.",
+                f"The noise in the model's input is another sample of the same shape, drawn at {brief_at(used)}.",
             )
 
     def backward_called(self, tensor: Tensor, keep: bool, place: Place | None) -> None:

@@ -59,8 +59,8 @@ class OwnSimilarity(Detector):
                 self.report(
                     "similarity-with-itself",
                     place_of(made),
-                    f"The scores made at {brief_at(made)} compare each of {len(own)} rows with all, itself among them: "
-                    "the greatest of each row is that of the diagonal.",
+                    f"The scores made at {brief_at(made)} compare each of {len(own)} rows with all rows, including "
+                    f"itself: the largest score of each row is on the diagonal.",
                     f"The targets at {brief_at(line)} are never the diagonal.",
                 )
 

@@ -89,7 +89,7 @@ class PaddedTargets(Detector):
                     "padding-in-loss",
                     place_of(line),
                     f"{part:.0%} of the positions that {brief_at(where)} got are padding, and the target is class "
-                    f"{wanted} at all of these.",
+                    f"{wanted} at all of them.",
                     f"{brief_at(line)} takes the mean over all positions.",
                     cure=f"Pass ignore_index={wanted}.",
                 )

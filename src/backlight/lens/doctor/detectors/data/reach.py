@@ -87,7 +87,7 @@ class Reach(Detector):
         if loss in CLASSES:
             if known.name not in ("relu", "tanh"):
                 return
-            why = f"{loss} at {brief_at(line)} takes scores of both signs, of any size."
+            why = f"{loss} at {brief_at(line)} expects scores of both signs and any magnitude."
         else:
             values = self.values(target)
             least, most = RANGES[known.name]
@@ -97,7 +97,7 @@ class Reach(Detector):
                 self.times[line] = 0
                 return
             why = (
-                f"The targets of {loss} at {brief_at(line)} go from {short(float(values.min()))} to "
+                f"The targets of {loss} at {brief_at(line)} range from {short(float(values.min()))} to "
                 f"{short(float(values.max()))}."
             )
         self.times[line] = self.times.get(line, 0) + 1
@@ -106,13 +106,13 @@ class Reach(Detector):
 
     def _report(self, known: Bounded, loss: str, why: str) -> None:
         least, most = RANGES[known.name]
-        span = "nothing below 0" if most == np.inf else f"values from {short(least)} to {short(most)}"
+        span = "no value below 0" if most == np.inf else f"values from {short(least)} to {short(most)}"
         where = known.made or known.line
         self.report(
             "target-out-of-reach",
             place_of(where),
             f"The model ends in {known.name}, at {brief_at(where)}, which returns {span}.",
             why,
-            title=f"the output that {loss} gets is bounded by {known.name}, and its targets are not",
-            cure=f"Leave out the last {known.name}.",
+            title=f"{known.name} bounds the input of {loss}, but the targets are not bounded",
+            cure=f"Remove the last {known.name}.",
         )

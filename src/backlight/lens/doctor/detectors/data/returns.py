@@ -69,10 +69,9 @@ class Returns(Detector):
             self.report(
                 "end-of-episode-ignored",
                 spot.place,
-                f"{spot.function} gets {name} and does not use it; {brief_at(line)} discounts what comes "
-                "next, also where "
-                "the episode has ended.",
-                cure=f"Multiply what comes next by (1 - {name}).",
+                f"{spot.function} has the parameter {name} and does not use it; {brief_at(line)} discounts the next "
+                f"value even where the episode has ended.",
+                cure=f"Multiply the next value by (1 - {name}).",
             )
 
     def _look_at_order(self, line: Instruction) -> None:
@@ -111,9 +110,9 @@ class Returns(Detector):
                 self.report(
                     "risks-of-the-earlier",
                     spot.at(node).place,
-                    f"{brief_at(line)} cumulates in the order of {brief(spot.at(node).place)}, from the least "
-                    f"{spelled(of)} to the greatest.",
-                    "What it sums up for each row is of those whose time came before, and not of those still at risk.",
+                    f"{brief_at(line)} accumulates in the order of {brief(spot.at(node).place)}, from the smallest "
+                    f"{spelled(of)} to the largest.",
+                    "The sum for each row covers the rows with an earlier time, not those still at risk.",
                 )
                 return
 
@@ -142,8 +141,8 @@ class Returns(Detector):
         self.report(
             "accumulated-not-divided",
             where,
-            f"backward() at {brief(where)} adds to the gradients of the batches before it; the step at {brief(place)} "
-            f"is made once in {name} batches, and nothing is divided by {name}.",
+            f"backward() at {brief(where)} adds to the gradients of the previous batches; the step at {brief(place)} "
+            f"runs once in {name} batches, and nothing is divided by {name}.",
             cure=f"Divide each loss: ({spot.text(owner)} / {name}).backward().",
         )
 

@@ -163,9 +163,9 @@ class Scales(Detector):
         if own is None or not all(own.is_unlike(one) for one in known.scales):
             return
         if known.raw is not None and own.is_like(known.raw):
-            self._report(own, known.scales[0], known.raw, "what the model was trained with", "what it is evaluated on")
+            self._report(own, known.scales[0], known.raw, "the training data", "the evaluation data")
         elif scaled is not None and all(scaled.is_like(one) for one in known.scales):
-            self._report(own, known.scales[0], scaled, "what the model is evaluated on", "what it was trained with")
+            self._report(own, known.scales[0], scaled, "the evaluation data", "the training data")
 
     def _report(self, own: Scale, trained: Scale, raw: Scale, what: str, other: str) -> None:
         self.done = True
@@ -174,8 +174,8 @@ class Scales(Detector):
         self.report(
             "evaluated-on-another-scale",
             place_of(own.line),
-            f"{brief_at(raw.line)} scales {what}, and {other} is not scaled.",
-            f"Column {column} had a mean of {short(trained.mean[column])} and a deviation of "
+            f"{brief_at(raw.line)} scales {what}, but {other} is not scaled.",
+            f"Column {column} had a mean of {short(trained.mean[column])} and a standard deviation of "
             f"{short(trained.deviation[column])} in training; at {brief_at(own.line)} it has {short(own.mean[column])} "
             f"and {short(own.deviation[column])}.",
         )

@@ -199,21 +199,20 @@ class ShuffledRows(Detector):
 
     def _report(self, line: Instruction, given: Chosen, target: Chosen, first: Instruction) -> None:
         moved = given.line or target.line
-        how = "the rows of the targets were not chosen by it"
+        how = "the rows of the targets were not"
         if given.line is None:
-            how = "the rows of the inputs were not chosen by it"
+            how = "the rows of the inputs were not"
         elif target.line is not None:
-            how = f"the targets' by another at {brief_at(target.line)}"
+            how = f"the targets' by another index at {brief_at(target.line)}"
         whose = "inputs'" if given.line is not None else "targets'"
         self.report(
             "rows-shuffled-apart",
             place_of(moved),
-            f"The {whose} rows were chosen by an index at {brief_at(moved)}; {how}.",
-            f"Both come from {given.rows} rows, and meet in the loss at {brief_at(line)}: each prediction is compared "
+            f"The {whose} rows were selected by an index at {brief_at(moved)}; {how}.",
+            f"Both come from {given.rows} rows and are used in the loss at {brief_at(line)}: each prediction is "
+            f"compared "
             "with the target of another row.",
-            cure="Let one loader give both: TensorDataset(inputs, targets)."
-            if "zip(" in place_of(moved).text
-            else None,
+            cure="Use one loader for both: TensorDataset(inputs, targets)." if "zip(" in place_of(moved).text else None,
         )
 
     def backward_called(self, tensor: Tensor, keep: bool, place: Place | None) -> None:

@@ -79,9 +79,9 @@ class Teachers(Detector):
                     "bootstrapped-target",
                     place_of(line),
                     f"cosine_similarity at {brief_at(line)} compares an output with another one of the same model, of "
-                    "which it has all parameters and more: a predictor behind the same encoder. Both require grad.",
-                    "Without negative pairs the shortest way is one and the same output for all inputs.",
-                    cause="The encoder's output is the target, and its graph is not cut off.",
+                    "which it has all parameters and more: a predictor after the same encoder. Both require grad.",
+                    "Without negative pairs, the loss is smallest if the output is the same for all inputs.",
+                    cause="The encoder's output is the target and is not detached.",
                     cure="Detach the target: F.cosine_similarity(p, z.detach()).",
                 )
         self.compared.clear()
@@ -128,7 +128,7 @@ class Teachers(Detector):
         self.report(
             "teacher-in-optimizer",
             place if made is None else place_of(made),
-            f"The target of {loss} at {brief_at(line)} is what {name}{mode} computed, with its graph.",
+            f"The target of {loss} at {brief_at(line)} is the output of {name}{mode}, with its graph.",
             f"The optimizer that steps at {brief(place)} holds {counted(bin(leaves).count('1'), 'parameter')} of it.",
-            cure=f"Run {name} under torch.no_grad(), and give the optimizer the student's parameters only.",
+            cure=f"Run {name} under torch.no_grad(), and give the optimizer only the student's parameters.",
         )

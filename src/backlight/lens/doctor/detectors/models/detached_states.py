@@ -91,7 +91,7 @@ class DetachedStates(Detector):
                 "state-detached-in-each-step",
                 place_of(line),
                 f"{brief_at(line)} detached a state {chain.length} times before one backward, each computed from the "
-                "last: no gradient passes from one step to the one before.",
-                f"The first was computed by {counted(len(chain.encoder), 'parameter')} that no step uses: what they "
-                "give to the steps has no gradient.",
+                f"previous one: no gradient passes from one step to the previous one.",
+                f"The first was computed by {counted(len(chain.encoder), 'parameter')} that no step uses: the steps "
+                f"give them no gradient.",
             )

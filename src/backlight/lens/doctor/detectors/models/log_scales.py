@@ -82,9 +82,8 @@ class LogScales(Detector):
             "log-scale-of-wrong-sign",
             here or place,
             f"{brief(there)} multiplies a value by exp(s), and its square is in the loss of backward() at "
-            f"{brief(place)}; {brief(here)} brings s itself into it with the sign that is minimised together with "
-            "exp(s).",
-            "Such a loss falls without a bound: values shrink to one point as s falls.",
+            f"{brief(place)}; {brief(here)} adds s itself with the sign that is minimised together with exp(s).",
+            "Such a loss has no lower bound: values shrink to one point as s decreases.",
         )
 
 

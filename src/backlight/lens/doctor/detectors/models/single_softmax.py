@@ -125,15 +125,15 @@ class SingleSoftmax(Detector):
             if self.session.has(("BL748", "BL725") if known.loss else ("BL748",)):
                 continue
             how = f"{brief_at(known.used)} multiplies it by values and sums over dim {known.other}, of {known.size}."
-            cure = f"Normalise over the dim that is summed: dim={known.other}."
+            cure = f"Normalise over the summed dim: dim={known.other}."
             if known.loss:
                 how = f"{known.loss} at {brief_at(known.used)} gets it."
-                cure = "Use a sigmoid for one score, or return a score for each class."
+                cure = "Use a sigmoid for one score, or return one score per class."
             self.report(
                 "softmax-of-one",
                 place_of(softmax),
-                f"Dim {known.dim}, which the softmax at {brief_at(softmax)} goes over, had one element at each call.",
+                f"Dim {known.dim}, over which the softmax at {brief_at(softmax)} runs, had one element in each call.",
                 how,
-                "What it returned was 1 everywhere, and the gradient of its scores is 0.",
+                "Its output was 1 everywhere, and the gradient of its scores is 0.",
                 cure=cure,
             )

@@ -162,9 +162,9 @@ class Augmentations(Detector):
             "augmented-apart",
             place_of(pairs.line),
             f"In {pairs.apart} of {counted(pairs.alike + pairs.apart, 'row')} that {brief_at(line)} compares, "
-            f"{brief_at(pairs.line)} moved the pixels of {pairs.moved}, and not those of the {other}; in {pairs.alike} "
-            "both were treated alike.",
-            cure=f"Do the same to the {other}, by the same chance.",
+            f"{brief_at(pairs.line)} moved the pixels of {pairs.moved} but not those of the {other}; in {pairs.alike} "
+            f"both were treated the same.",
+            cure=f"Apply the same random transform to the {other}.",
         )
 
     def backward_called(self, tensor: Tensor, keep: bool, place: Place | None) -> None:

@@ -139,9 +139,9 @@ class HeldOutRows(Detector):
             self.report(
                 "held-out-rows-in-loss",
                 place_of(whole.line),
-                f"The loss at {brief_at(whole.line)} goes over all {whole.rows} rows, in {whole.steps} steps.",
+                f"The loss at {brief_at(whole.line)} uses all {whole.rows} rows, in {whole.steps} steps.",
                 f"{brief_at(whole.pieces[one])} evaluates places {one[1]} to {one[2]} of a random permutation of them, "
-                f"and places {other[1]} to {other[2]} apart: rows that were held out are trained on.",
+                f"and places {other[1]} to {other[2]} separately: rows that were held out are used for training.",
             )
 
 

@@ -69,9 +69,9 @@ class UnreadAttributes(Detector):
         self.report(
             "attribute-near-requires-grad",
             spots[0].place if spots else place,
-            f"{first} has the attribute {name} = {value}, and requires_grad={not value}, at {brief(place)}; so have "
-            f"{counted(len(members), 'parameter')} of this optimizer in all.",
-            title=f"{name} is no attribute that tensors have: requires_grad is meant",
+            f"{first} has the attribute {name} = {value}, but requires_grad={not value}, at {brief(place)}; so do "
+            f"{counted(len(members), 'parameter')} of this optimizer in total.",
+            title=f"tensors have no attribute {name}: requires_grad is meant",
             cure=f"write requires_grad = {value}",
             corrected=None if spot is None else _renamed(spot, name),
         )
@@ -102,8 +102,8 @@ class UnreadAttributes(Detector):
             "attribute-optimizer-ignores",
             spot.place if spot is not None else place,
             f"{holds}.{name} is {option.value:g}, and {name} of its groups {', '.join(map(str, option.groups))}: "
-            f"{STEPS} steps at {brief(place)} went on with the latter.",
-            title=f"{holds}.{name} is set, and no step reads it",
+            f"{STEPS} steps at {brief(place)} used the latter.",
+            title=f"{holds}.{name} is set, but no step reads it",
             cure=f'write it into the groups: for group in {holds}.param_groups: group["{name}"] = ...',
             corrected=None if spot is None else _in_groups(spot, name),
         )

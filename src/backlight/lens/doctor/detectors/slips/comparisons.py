@@ -76,7 +76,7 @@ class Comparisons(Detector):
             self.report(
                 "comparison-broadcasts",
                 place_of(line),
-                f"The comparison at {brief_at(line)} is of {table}: it makes a table of all pairs.",
+                f"The comparison at {brief_at(line)} is of {table}: it compares all pairs.",
             )
 
     def _look_at_threshold(self, call: Call, line: Instruction, inputs: list) -> None:
@@ -90,8 +90,8 @@ class Comparisons(Detector):
             self.report(
                 "threshold-of-another-scale",
                 place_of(line),
-                f"What sigmoid returned at {brief_at(made)} is compared with 0 at {brief_at(line)}; it is always "
-                "above 0.",
+                f"The output of sigmoid at {brief_at(made)} is compared with 0 at {brief_at(line)}; it is always "
+                f"above 0.",
                 title="probabilities are compared with 0",
                 cure="Compare probabilities with 0.5, or the scores with 0.",
             )
@@ -103,6 +103,6 @@ class Comparisons(Detector):
                 "threshold-of-another-scale",
                 place_of(line),
                 f"Values from {short(float(values.min()))} to {short(float(values.max()))} are compared with 0.5 at "
-                f"{brief_at(line)}: scores, and no probabilities.",
+                f"{brief_at(line)}: scores, not probabilities.",
                 f"The same parameters are trained with {LOGITS} at {brief_at(loss)}, which applies a sigmoid itself.",
             )

@@ -174,7 +174,7 @@ class DivergenceSigns(Detector):
         self.times[line] = self.times.get(line, 0) + 1
         if self.times[line] != TWICE:
             return
-        seen = f"The loss of backward() at {brief(place)} has what {brief_at(line)} returned with a positive factor."
+        seen = f"The loss of backward() at {brief(place)} adds what {brief_at(line)} returned with a positive factor."
         if policy is not None:
             self.report("entropy-minimised", place_of(found.added or line), seen)
         else:
@@ -182,7 +182,7 @@ class DivergenceSigns(Detector):
                 "divergence-maximised",
                 place_of(line),
                 seen,
-                "That sum is x - exp(x) and what is added to it: it has no lower bound.",
+                "That sum is x - exp(x) plus further terms: it has no lower bound.",
             )
 
 

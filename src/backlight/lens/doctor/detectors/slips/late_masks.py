@@ -136,9 +136,9 @@ class LateMasks(Detector):
             self.report(
                 "mask-after-softmax",
                 place_of(line),
-                f"The softmax at {brief_at(known.softmax)} gave up to {short(known.part)} of a row's weight to what "
-                f"{brief_at(line)} sets to 0: that row adds up to {short(1 - known.part)}.",
-                f"The rest is multiplied by values at {brief_at(known.used)}, and nothing divides it by its sum.",
+                f"The softmax at {brief_at(known.softmax)} gave up to {short(known.part)} of a row's weight to "
+                f"elements that {brief_at(line)} sets to 0: the rest of that row sums to {short(1 - known.part)}.",
+                f"The rest is multiplied by values at {brief_at(known.used)}, and is not divided by its sum.",
             )
 
 

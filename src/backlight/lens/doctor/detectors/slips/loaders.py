@@ -123,10 +123,10 @@ class Loaders(Detector):
         self.report(
             "first-batch-again",
             place,
-            f"{brief(place)} began a new pass over the loader{made} {PASSES} times in a row; each gave one batch, of "
-            "the same numbers, and a backward came of it.",
-            "The loader has more batches, and no step has seen them.",
-            cure="Leave out the `break`, so that the loop goes through all batches; and shuffle." if loop else None,
+            f"{brief(place)} began a new pass over the loader{made} {PASSES} times in a row; each yielded one batch "
+            f"with the same values, which a backward used.",
+            "The loader has more batches, but no step has used them.",
+            cure="Remove the `break`, so that the loop uses all batches; and shuffle." if loop else None,
         )
 
     def left_over(self) -> list[tuple[Instruction, str]]:

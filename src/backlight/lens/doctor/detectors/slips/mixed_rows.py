@@ -120,7 +120,7 @@ class MixedRows(Detector):
             "rows-mixed-by-view",
             spot_of(line).place,
             f"A map of shape {list(before)}, (batch, channels, …), became {list(after)} at {brief_at(line)}: each row "
-            f"holds {before[1]} neighbours of one channel, and not the channels of one place.",
+            f"has {before[1]} neighbours of one channel instead of the channels of one position.",
             cure=f"Move the channels last: .permute({order}).reshape(-1, {before[1]}).",
         )
 
@@ -147,9 +147,9 @@ class MixedRows(Detector):
             self.report(
                 "batch-taken-for-time",
                 spot_of(line).place,
-                f"{what} at {brief_at(line)} goes over the batch of a tensor of shape {list(tensor.shape)}.",
+                f"{what} at {brief_at(line)} runs over the batch dim of a tensor of shape {list(tensor.shape)}.",
                 layer or first or "",
-                cure=None if layer is not None else "Take the last time: out[:, -1].",
+                cure=None if layer is not None else "Take the last time step: out[:, -1].",
             )
 
     def backward_called(self, tensor: Tensor, keep: bool, place: Place | None) -> None:
@@ -170,7 +170,7 @@ class MixedRows(Detector):
             return
         order = _order(found.before, found.after)
         cure = None if order is None else f"Use permute({', '.join(map(str, order))}), which moves the dims."
-        self.report("rows-mixed-by-view", spot.place, kinds, "The sizes are the same, in another order.", cure=cure)
+        self.report("rows-mixed-by-view", spot.place, kinds, "The sizes are the same, but in another order.", cure=cure)
 
 
 def _takes_second_for_first(before: tuple, after: tuple) -> bool:

@@ -81,10 +81,10 @@ class Plateaus(Detector):
         self.report(
             "plateau-of-wrong-mode",
             where.place,
-            f'The scheduler made at {brief(where.place)} has mode="{scheduler.mode}": it takes a metric that does not '
-            f"{other} for a plateau.",
-            f"{brief(spot.place)} gives it {name}, first {', '.join(map(short, seen))}.",
-            cure=f'Make it with mode="{goes}".',
+            f'The scheduler made at {brief(where.place)} has mode="{scheduler.mode}": it treats a metric that does not '
+            f"{other} as a plateau.",
+            f"{brief(spot.place)} passes {name}, first {', '.join(map(short, seen))}.",
+            cure=f'Create it with mode="{goes}".',
             corrected=with_keyword(where, "mode", f'"{goes}"') if made is not None else None,
         )
 

@@ -136,8 +136,8 @@ class PolicyWeights(Detector):
         self.report(
             "advantage-not-detached",
             one.spot.place,
-            f"{weight} at {brief(one.spot.place)} weights log-probabilities, and requires grad.",
-            f"The parameters behind it are fitted at {brief_at(one.squared)}, {BACKWARDS} times in the same backward.",
+            f"{weight} at {brief(one.spot.place)} weights log-probabilities and requires grad.",
+            f"Its parameters are fitted at {brief_at(one.squared)}, {BACKWARDS} times in the same backward.",
             cure=f"Weight by a constant: {one.weight}.detach()." if one.weight else None,
             corrected=one.corrected if len(same) == 1 else None,  # of two products in a line it would correct one
         )

@@ -60,9 +60,10 @@ class QuantileSigns(Detector):
         self.report(
             "quantile-of-other-side",
             place_of(made),
-            f"{error} at {brief_at(made)} is the output less the target, and {brief_at(line)} weights it by {quantile} "
+            f"{error} at {brief_at(made)} is the output minus the target, and {brief_at(line)} weights it by "
+            f"{quantile} "
             f"where it is positive, by 1 - {quantile} where it is negative.",
-            f"That is least where a part of 1 - {quantile} of the targets lies below the output.",
+            f"The minimum is where a fraction 1 - {quantile} of the targets is below the output.",
             corrected=_turned(spot_of(made)),
         )
 

@@ -54,18 +54,18 @@ class RankedPairs(Detector):
         if name == "margin_ranking_loss":
             target = self.watch.inputs[2] if len(self.watch.inputs) > 2 else None
             if len(arguments) > 1 and target is not None and self._is_ones(target) and self._are_scores(call.args[:2]):
-                self._look(spot, arguments[1], arguments[0], f"{name} with a target of 1 wants the better one first.")
+                self._look(spot, arguments[1], arguments[0], f"{name} with a target of 1 expects the better one first.")
         elif name == "triplet_margin_loss":
             if len(arguments) > 2:
-                self._look(spot, arguments[2], arguments[1], f"{name} wants anchor, positive, negative.", False)
+                self._look(spot, arguments[2], arguments[1], f"{name} expects anchor, positive, negative.", False)
         elif arguments and isinstance(arguments[0], ast.BinOp) and isinstance(arguments[0].op, ast.Sub):
             left, right = arguments[0].left, arguments[0].right
             if not is_computed(self.watch.inputs[0]) or not self._is_of_scores(self.watch.inputs[0]):
                 return
             if name == "logsigmoid" and _is_negated(spot.call):
-                self._look(spot, right, left, "-logsigmoid(x) is small where x is great: better - worse.")
+                self._look(spot, right, left, "-logsigmoid(x) is small if x is large: pass better - worse.")
             elif name == "softplus" and not _is_negated(spot.call):
-                self._look(spot, left, right, "softplus(x) is small where x is small: worse - better.")
+                self._look(spot, left, right, "softplus(x) is small if x is small: pass worse - better.")
 
     def _look(self, spot: Spot, second: ast.AST, first: ast.AST, wants: str, scores: bool = True) -> None:
         """Report a pair whose `first` is named as the worse one; `wants` says what is expected."""
@@ -77,9 +77,9 @@ class RankedPairs(Detector):
         self.report(
             "ranked-the-other-way",
             spot.place,
-            f"{brief(spot.place)} wants {one} to be greater than {other}."
+            f"{brief(spot.place)} trains {one} to be larger than {other}."
             if scores
-            else f"{brief(spot.place)} draws {one} to the anchor, and {other} away from it.",
+            else f"{brief(spot.place)} pulls {one} towards the anchor and pushes {other} away from it.",
             wants,
             corrected=spot.edited(replace(first, spot.text(second)), replace(second, spot.text(first))),
         )

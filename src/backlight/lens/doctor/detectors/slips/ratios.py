@@ -92,6 +92,6 @@ class Ratios(Detector):
                 "ratio-of-one",
                 place_of(line),
                 f"Both sides of the difference at {brief_at(line)}{sides} were the same, bit for bit, in each of "
-                f"{known.raised} calls, and carry graphs that end in the same parameters.",
+                f"{known.raised} calls, and have graphs that lead to the same parameters.",
                 "exp() of it is 1 everywhere, and its two gradients cancel.",
             )

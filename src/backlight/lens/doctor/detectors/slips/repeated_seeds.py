@@ -81,5 +81,5 @@ class RepeatedSeeds(Detector):
                 "seed-set-in-each-step",
                 line,
                 f"{brief(line)} set the seed to {seed} before each of the last {STEPS} steps at {brief(place)}.",
-                f"What {brief_at(drawn[0])} draws after it is the same in each step.",
+                f"So {brief_at(drawn[0])} draws the same numbers in each step.",
             )

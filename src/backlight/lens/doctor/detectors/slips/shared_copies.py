@@ -29,8 +29,8 @@ class SharedCopies(Detector):
             self.report(
                 "tied-by-copy",
                 spot.place,
-                f"{spot.function}() makes a new parameter of the values of {text}: two parameters, of which each gets "
-                "its own gradient.",
+                f"{spot.function}() makes a new parameter from the values of {text}: two parameters, each with its "
+                f"own gradient.",
                 cure=f"assign the parameter itself: {text}",
                 corrected=spot.edited(replace(spot.statement.value, text)),
             )

@@ -133,10 +133,10 @@ class SoftmaxDims(Detector):
             self.report(
                 "softmax-over-wrong-dim",
                 spot.place,
-                f"{self.watch.name} at {brief_at(line)} goes over the last dim of shape {list(out.shape)}, in which "
-                "each row has a single score: every result is 1.",
-                title="a softmax goes over a single score: its result is always 1",
-                cause="The scores of a row lie in dim 1, and dim=-1 is the one score of each.",
+                f"{self.watch.name} at {brief_at(line)} runs over the last dim of shape {list(out.shape)}, where each "
+                f"row has a single score: every result is 1.",
+                title="softmax over a single score: its result is always 1",
+                cause="The scores of a row are in dim 1; dim=-1 has size 1.",
                 cure="Take the softmax over dim=1.",
                 corrected=_with_dim(spot, 1),
             )
@@ -242,7 +242,7 @@ class SoftmaxDims(Detector):
         elif name in LOSSES and inputs[0] in self.pooled and len(inputs) > 1:
             target = inputs[1]
             if not target.requires_grad and target.dim() and target.shape[0] == rows > 1:
-                what = f"the sum at {brief_at(pooled.line)}, whose rows are the samples of the loss, goes over"
+                what = f"the sum at {brief_at(pooled.line)}, whose rows are the samples of the loss, runs over"
                 self._report(pooled.weights, what, pooled.wanted)
 
     def _report(self, known: Normalised, what: str, wanted: int | None) -> None:
@@ -253,7 +253,7 @@ class SoftmaxDims(Detector):
         self.report(
             "softmax-over-wrong-dim",
             spot.place,
-            f"{known.name} at {brief_at(known.line)} goes over dim {known.dim} of {known.dims}; {what} dim {wanted}.",
+            f"{known.name} at {brief_at(known.line)} runs over dim {known.dim} of {known.dims}; {what} dim {wanted}.",
             title=f"{known.name} over dim {known.dim}, where dim {wanted} is meant",
             cure=f"Give {known.name} dim={wanted}." if wanted < known.dims - 1 else f"Give {known.name} dim=-1.",
             corrected=_with_dim(spot, wanted),

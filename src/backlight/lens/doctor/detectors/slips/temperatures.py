@@ -85,11 +85,11 @@ class Temperatures(Detector):
         self.report(
             "multiplied-by-temperature",
             spot.place,
-            f"{brief_at(line)} multiplies scores by {spelled(temperature)}, which is {short(number)}, and a softmax "
-            "takes the product.",
-            "The distribution becomes flatter where the temperature is to make it sharper."
+            f"{brief_at(line)} multiplies scores by {spelled(temperature)}, which is {short(number)}, before a "
+            f"softmax.",
+            "The distribution becomes flatter, although this temperature should make it sharper."
             if number < 1
-            else "The distribution becomes sharper where the temperature is to make it flatter.",
+            else "The distribution becomes sharper, although this temperature should make it flatter.",
             corrected=corrected,
         )
 

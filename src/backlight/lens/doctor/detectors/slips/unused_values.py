@@ -91,7 +91,7 @@ class UnusedValues(Detector):
         self.report(
             "value-never-used",
             place_of(line),
-            f"{name} is assigned at {brief_at(line)}, requires grad, and nothing reads it.",
+            f"{name} is assigned at {brief_at(line)}, requires grad, but nothing reads it.",
             f"The loss of backward() at {brief(place)} does not contain it.",
             title=f"{name} is computed in each step and never used",
         )

@@ -57,6 +57,7 @@ class Written(Detector):
                     place_of(write.line),
                     f"Values computed from {', '.join(names[:4])} were written into {flow.name_of(tensor)} at "
                     f"{brief_at(write.line)}.",
-                    f"The gradient of backward() ends there: .grad of what {holds} holds is None at {brief(place)}.",
+                    f"The gradient of backward() ends there: .grad of the parameters in {holds} is None at "
+                    f"{brief(place)}.",
                 )
         return None

@@ -133,16 +133,16 @@ class Clipping(Detector):
         self.report(
             "clip-before-backward",
             where,
-            f"{line.name}() at {brief(where)} ran when .grad of {counted(line.given, 'parameter')} was None, all "
-            "that it was given: it clipped nothing.",
-            f"The gradients came after it, and the step at {brief(place)} used them unclipped, {TWICE} times.",
+            f"{line.name}() at {brief(where)} ran when .grad of {counted(line.given, 'parameter')} was None, for all "
+            f"that it was given: it clipped nothing.",
+            f"The gradients were computed after it, and the step at {brief(place)} used them unclipped, {TWICE} times.",
         )
 
     def _report_late(self, line: ClipLine, place: Place | None) -> None:
         self.report(
             "clip-after-step",
             line.place,
-            f"{line.name}() at {brief(line.place)} clipped gradients that step() had used already; {brief(place)} "
+            f"{line.name}() at {brief(line.place)} clipped gradients after step() had used them; {brief(place)} "
             f"cleared them before the next step, {THRICE} times in a row.",
         )
 

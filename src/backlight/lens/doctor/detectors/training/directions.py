@@ -121,9 +121,9 @@ class Directions(Detector):
         """Report what went the wrong way."""
         if self.count == 1 and self.models:
             for one in self.lines.values() if not self.other_roots else ():
-                self._report_maximised(one, f"{brief_at(one.line)} makes it negative, and that is minimised.")
+                self._report_maximised(one, f"{brief_at(one.line)} makes it negative, and the result is minimised.")
             for one in self.maximised.values():
-                self._report_maximised(one, "The optimizer was made with maximize=True.", "leave maximize=True out")
+                self._report_maximised(one, "The optimizer was made with maximize=True.", "remove maximize=True")
         if not self.session.has(EXPLAINED):
             for series in self.series.values():
                 if _has_no_bound([one for one in series.values if math.isfinite(one)]):
@@ -139,7 +139,7 @@ class Directions(Detector):
             place_of(one.line),
             f"{one.cost} at {brief_at(one.made)} rose from {short(values[0])} to {short(values[-1])} in {len(values)} "
             f"backwards. {how}",
-            title=f"the training makes {one.cost} greater",
+            title=f"training increases {one.cost}",
             cure=cure,
         )
 
@@ -151,7 +151,7 @@ class Directions(Detector):
         at = part[0] if part is not None else series.root
         evidence = [f"The loss of backward() at {brief(series.place)} over the run: {', '.join(first)}."]
         if part is not None:
-            evidence.append(f"Most of it is what {brief_at(part[0])} made: {short(part[1])} in the last step.")
+            evidence.append(f"Most of it is the term made at {brief_at(part[0])}: {short(part[1])} in the last step.")
         self.report("loss-without-bound", series.place if at is None else place_of(at), *evidence)
 
 

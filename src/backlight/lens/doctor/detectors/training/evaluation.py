@@ -144,10 +144,9 @@ class Evaluation(Detector):
                 self.report(
                     "evaluated-in-train-mode",
                     one.place,
-                    f"{one.kind} ran at {brief(one.place)} in train mode with recording off, and what it returned "
-                    "went into "
-                    f"a loss or a comparison, {counted(one.compared, 'time')}.",
-                    f"Layers of {one.kind} that work differently in train mode: {', '.join(one.layers)}.",
+                    f"{one.kind} ran at {brief(one.place)} in train mode with recording off, and its output was used "
+                    f"in a loss or a comparison, {counted(one.compared, 'time')}.",
+                    f"Layers of {one.kind} that behave differently in train mode: {', '.join(one.layers)}.",
                     f"{one.kind} never ran in eval mode.",
                 )
 

@@ -109,10 +109,10 @@ class ForeignGradients(Detector):
             "gradient-of-another-loss",
             place_of(first.root),
             f"The loss made at {brief_at(first.root)} had its backward at {brief_at(first.backward)}, and another "
-            f"optimizer stepped with it at {brief(first.elsewhere)}; its gradient also came to the "
-            f"parameters of {name}.",
+            f"optimizer used it at {brief(first.elsewhere)}; its gradient was also added to the parameters of {name}.",
             f"backward() at {brief_at(sums.second)} added to it, and {name}.step() at {brief(place)} used the sum, in "
             f"{STEPS} steps in a row.",
-            f"The two gradients point against each other: their cosine was {short(float(np.mean(sums.cosines)))} on "
+            f"The two gradients point in opposite directions: their cosine was {short(float(np.mean(sums.cosines)))} "
+            f"on "
             "average.",
         )

@@ -104,19 +104,19 @@ class GrowingGraphs(Detector):
                 self.report(
                     "graph-grows",
                     place_of(line),
-                    f"{brief_at(line)} computed a tensor of shape {shape} from the one that it had computed before, "
-                    f"{chain.longest} times in a row; no backward() came through.",
+                    f"{brief_at(line)} computed a tensor of shape {shape} from its previous result, "
+                    f"{chain.longest} times in a row; no backward() went through it.",
                     f"The last one keeps the graphs of all {chain.longest} alive.",
                 )
         for line, counts in self.found.items():
             self.report(
                 "graph-grows",
                 place_of(line),
-                f"The backward at {brief_at(line)} keeps its graph (retain_graph=True), and goes through "
+                f"The backward at {brief_at(line)} keeps its graph (retain_graph=True) and goes through "
                 f"{counted(counts[1] - counts[0], 'node')} more each time: {counts[0]}, {counts[1]} … {counts[-1]}.",
                 title="each backward goes through the graphs of all steps before it",
                 cause="a tensor of the last step goes into the next with its graph; retain_graph=True hides the error",
-                cure="detach what is kept from one step to the next, and leave retain_graph=True out",
+                cure="detach what is kept from one step to the next, and remove retain_graph=True",
             )
 
 

@@ -93,8 +93,8 @@ class LossArguments(Detector):
         self._report_once(
             "target-not-probability",
             Instruction(call.code, call.lasti),
-            f"{name} was given targets from {short(least)} to {short(most)}; it wants 0 to 1.",
-            "Outside of that the loss has no lower bound: the larger the scores, the smaller the loss.",
+            f"{name} was given targets from {short(least)} to {short(most)}; it expects 0 to 1.",
+            "Outside this range the loss has no lower bound: the larger the scores, the smaller the loss.",
             title=f"targets of {name} are not between 0 and 1",
             cure=cure,
         )
@@ -108,7 +108,7 @@ class LossArguments(Detector):
         self._report_once(
             "target-not-sign",
             Instruction(call.code, call.lasti),
-            f"{name} was given targets such as {', '.join(map(short, found))}; it wants 1 and -1.",
+            f"{name} was given targets such as {', '.join(map(short, found))}; it expects 1 and -1.",
             title=f"targets of {name} are not 1 and -1",
             cure=cure,
         )
@@ -147,7 +147,7 @@ class LossArguments(Detector):
                 line,
                 f"{loss} was given values from {short(float(values.min()))} to {short(float(values.max()))}; their "
                 f"exponentials add up to {short(float(np.exp(sums.flat[0])))} over the classes, not to 1.",
-                title=f"{loss} of what are no log-probabilities",
+                title=f"{loss} of values that are not log-probabilities",
                 **words,
             )
 
@@ -162,9 +162,9 @@ class LossArguments(Detector):
                 "not-log-probabilities",
                 line,
                 f"kl_div was given an input from {short(float(inputs.min()))} to {short(float(inputs.max()))}: "
-                "probabilities. It wants their logarithms, which are never above 0.",
-                title="kl_div of what are no log-probabilities",
-                cure="give kl_div log-probabilities first: log_softmax in place of softmax",
+                "probabilities. It expects their logarithms, which are never above 0.",
+                title="kl_div of values that are not log-probabilities",
+                cure="give kl_div log-probabilities first: log_softmax instead of softmax",
             )
         elif not log_target and targets.min() < 0:
             self._report_once(
@@ -175,7 +175,7 @@ class LossArguments(Detector):
                 "log_target=True.",
                 title="kl_div of a target that is a logarithm",
                 cause="the target is log-probabilities, and log_target=True is missing",
-                cure="pass log_target=True, or give it probabilities: softmax in place of log_softmax",
+                cure="pass log_target=True, or give it probabilities: softmax instead of log_softmax",
             )
 
     def _look_at_rates(self, call: Call, given: Tensor) -> None:
@@ -189,10 +189,10 @@ class LossArguments(Detector):
             self._report_once(
                 "rate-taken-for-log",
                 line,
-                f"poisson_nll_loss was given what {bounded.name} at {brief_at(bounded.line)} returned, which is never "
-                "below 0: a rate. With log_input=True, the default, it takes the logarithm of the rate.",
+                f"poisson_nll_loss was given the output of {bounded.name} at {brief_at(bounded.line)}, which is never "
+                f"below 0: a rate. With log_input=True, the default, it expects the logarithm of the rate.",
                 title="poisson_nll_loss gets a rate where it expects a logarithm",
-                cure=f"Pass log_input=False, or leave {bounded.name} out and let the model return the logarithm.",
+                cure=f"Pass log_input=False, or remove {bounded.name} and let the model return the logarithm.",
             )
         elif not is_log and values.min() < 0:
             self._report_once(
@@ -200,9 +200,9 @@ class LossArguments(Detector):
                 line,
                 f"poisson_nll_loss was given values from {short(float(values.min()))} to {short(float(values.max()))}, "
                 "with log_input=False: a rate is never below 0.",
-                title="poisson_nll_loss takes the logarithm of a rate for the rate",
-                cause="The model returns a number of either sign, which can only be the logarithm of a rate.",
-                cure="Leave log_input=False out, or end the model in softplus or exp.",
+                title="poisson_nll_loss gets the logarithm of a rate where it expects the rate",
+                cause="The model returns positive and negative numbers: only the logarithm of a rate can be negative.",
+                cure="Remove log_input=False, or end the model in softplus or exp.",
             )
 
     def _look_at_bootstrap(self, call: Call, name: str, output: Tensor, target: Tensor) -> None:
@@ -232,7 +232,7 @@ class LossArguments(Detector):
             f"The target of {name} at {brief_at(line)} is a constant plus a multiple of the model's own "
             "output, made at "
             f"{brief(made)}{came}; it requires grad.",
-            "The same parameters are behind the output and behind the target: the gradient also moves the target.",
+            "The output and the target depend on the same parameters: the gradient also moves the target.",
         )
 
 

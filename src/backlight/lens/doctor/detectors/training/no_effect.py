@@ -96,9 +96,8 @@ class NoEffect(Detector):
             "result-dropped",
             spot.place,
             f"{call.name}() at {brief(spot.place)} returned a new tensor of shape {tuple(call.out.shape)}, "
-            "which nothing "
-            "keeps; what it was called on is as before.",
-            title=f"the result of {call.name}() is dropped",
+            "which nothing keeps; the original is unchanged.",
+            title=f"the result of {call.name}() is discarded",
             cure=f"keep the result: {owner or 'x'} = {spot.text(node)}" if method else None,
             corrected=corrected,
         )
@@ -128,8 +127,8 @@ class NoEffect(Detector):
         self.report(
             "hook-returns-nothing",
             where,
-            f"{name}, registered at {brief(place)}, ends in `{where.text}` and returns None: {target} is a "
-            "name of its own.",
+            f"{name}, registered at {brief(place)}, ends in `{where.text}` and returns None: it only assigns the "
+            f"local name {target}.",
             title=f"the hook {name} changes nothing: it does not return what it computes",
             cure=f"return {target} from {name}",
             corrected=f"return {ast.unparse(last.value)}" if len(last.targets) == 1 else None,
@@ -158,7 +157,7 @@ class NoEffect(Detector):
             self.report(
                 "method-not-called",
                 place,
-                f"`{ast.unparse(value)}` at {brief(place)} stands alone, without parentheses.",
+                f"`{ast.unparse(value)}` at {brief(place)} is a statement without parentheses: it is not called.",
                 corrected=text.replace(ast.unparse(value), f"{ast.unparse(value)}()", 1),
             )
         elif isinstance(value, ast.Compare) and isinstance(value.left, ast.Attribute) and value.left.attr in FLAGS:
@@ -166,10 +165,10 @@ class NoEffect(Detector):
             self.report(
                 "method-not-called",
                 place,
-                f"`{ast.unparse(value)}` at {brief(place)} compares, and nothing uses the result.",
-                title="a comparison stands where an assignment is meant",
-                cause="== was written for =",
-                cure="write = in place of ==",
+                f"`{ast.unparse(value)}` at {brief(place)} compares, but nothing uses the result.",
+                title="a comparison is used where an assignment is meant",
+                cause="== was written instead of =",
+                cure="write = instead of ==",
                 corrected=text.replace("==", "=", 1) if single and text.count("==") == 1 else None,
             )
         elif isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add) and _has_parameters(value.right):
@@ -177,10 +176,10 @@ class NoEffect(Detector):
             self.report(
                 "method-not-called",
                 place,
-                f"`{ast.unparse(value)}` at {brief(place)} makes a new list, and nothing keeps it.",
-                title="a sum of lists of parameters is dropped",
-                cause="+ was written for +=",
-                cure=f"write += in place of +: {owner or 'the list'} is then longer",
+                f"`{ast.unparse(value)}` at {brief(place)} makes a new list, but nothing keeps it.",
+                title="a sum of lists of parameters is discarded",
+                cause="+ was written instead of +=",
+                cure=f"write += instead of +: {owner or 'the list'} is then longer",
                 corrected=None if owner is None else text.replace(f"{owner} + ", f"{owner} += ", 1),
             )
 
@@ -288,8 +287,7 @@ class ThrownUpdates(Detector):
             self.report(
                 "update-thrown-away",
                 place_of(line),
-                f"{brief_at(line)} computed a new value of {name} {times + 1} times; each was dropped, and "
-                f"{name} is as "
-                "before.",
+                f"{brief_at(line)} computed a new value of {name} {times + 1} times; each was discarded, and {name} "
+                f"is unchanged.",
                 corrected=corrected,
             )

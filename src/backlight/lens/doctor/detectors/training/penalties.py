@@ -67,7 +67,6 @@ class Penalties(Detector):
         self.report(
             "penalty-is-constant",
             place_of(line),
-            f"{brief_at(line)} takes weights out of the graph by {how}; a number that is computed of them "
-            "alone is added "
-            f"to the loss at {brief_at(added)}, which backward() at {brief(place)} starts from.",
+            f"{brief_at(line)} takes weights out of the graph by {how}; a number computed only from them is added to "
+            f"the loss at {brief_at(added)}, which backward() at {brief(place)} starts from.",
         )

@@ -89,10 +89,10 @@ class RemadeOptimizers(Detector):
         self.report(
             "optimizer-made-anew",
             where,
-            f"{brief(where)} made {made.optimizers} {made.kind}s of the same "
+            f"{brief(where)} created {made.optimizers} {made.kind}s for the same "
             f"{counted(len(made.params), 'parameter')} with "
             f"the same settings; together they took {counted(made.steps, 'step')} at {brief(place)}.",
-            "Each began without the state of the one before it.",
+            "Each started without the state of the previous one.",
         )
 
 
@@ -142,7 +142,7 @@ class OwnOptimizers(Detector):
         corrected = None
         if line is not None:
             where, name, written = line
-            cause = f"{name} = ... gives the loop's variable a new tensor, and leaves the parameter as it is"
+            cause = f"{name} = ... assigns the loop variable a new tensor and does not change the parameter"
             corrected = written
         self.report(
             "step-changes-nothing",

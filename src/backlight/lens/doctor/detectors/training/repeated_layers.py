@@ -43,9 +43,8 @@ class RepeatedLayers(Detector):
             "layer-repeated",
             spot.place,
             f"The {type(args[0]).__name__} made at {brief(spot.place)} has {counted(len(places), 'place')} and "
-            f"{counted(len(members), 'layer')} with parameters: the same {type(members[0]).__name__} stands "
-            "in several.",
-            cure=f"make each layer anew: {fresh}",
+            f"{counted(len(members), 'layer')} with parameters: the same {type(members[0]).__name__} is in several.",
+            cure=f"create a new layer for each: {fresh}",
             corrected=spot.edited(replace(product, fresh)),
         )
 

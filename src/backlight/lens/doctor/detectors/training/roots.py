@@ -132,5 +132,5 @@ class Roots(Detector):
             place or place_of(line.at),
             f"Between two backwards at {brief(place)}, {brief_at(line.at)} made {dropped + 1} losses; only "
             f"the last had a backward, {CYCLES} times in a row.",
-            f"The other {dropped} had a graph to the parameters and were dropped.",
+            f"The other {dropped} had a graph to the parameters and were discarded.",
         )

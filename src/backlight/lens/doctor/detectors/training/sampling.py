@@ -139,11 +139,9 @@ class Sampling(Detector):
             self.report(
                 "sample-without-gradient",
                 one.spot.place,
-                f"{call} at {brief(one.spot.place)} drew {counted(one.times, 'time')} from parameters that "
-                "require grad; "
-                "no gradient passes the draw.",
-                f"The draws went into {brief_at(one.use)}, which is differentiated, and no log_prob() of them "
-                "was taken.",
+                f"{call} at {brief(one.spot.place)} drew {counted(one.times, 'time')} from parameters that require "
+                f"grad; no gradient passes through sampling.",
+                f"The samples were used at {brief_at(one.use)}, which is differentiated, without log_prob().",
                 title=f"{call} cuts its parameters off",
                 cure="compute mean + std * torch.randn_like(std)" if function else None,
                 corrected=corrected,

@@ -85,9 +85,9 @@ class Scalers(Detector):
             self.report(
                 "step-with-scaled-gradients",
                 place,
-                f"The loss was multiplied at {brief(scaled)} by a GradScaler; {name}.step() at {brief(place)} used its "
-                "gradients, and nothing had divided them.",
-                cure=f"call scaler.step({name}) and scaler.update() in place of {name}.step()",
+                f"The loss was multiplied at {brief(scaled)} by a GradScaler; {name}.step() at {brief(place)} used "
+                f"its gradients, but nothing had unscaled them.",
+                cure=f"call scaler.step({name}) and scaler.update() instead of {name}.step()",
             )
 
     def _is_certain(self, key: tuple) -> bool:

@@ -143,12 +143,12 @@ class Schedules(Detector):
         if schedule.codes:
             where = place_at(schedule.codes[0], schedule.codes[0].co_firstlineno)
             evidence.append(f"The function at {brief(where)} returned 0 for each of these steps.")
-            cause = "the factor that the scheduler multiplies the learning rate by is 0"
-            cure = "let it begin above 0: (step + 1) / warmup"
+            cause = "the scheduler's factor for the learning rate is 0"
+            cure = "start above 0: (step + 1) / warmup"
         if divided is not None:
             where = divided.place
-            cause = "// divides to whole numbers: the factor is 0 until the steps reach the divisor"
-            cure = "divide by /, and count from one: (step + 1) / warmup"
+            cause = "// is integer division: the factor is 0 until the steps reach the divisor"
+            cure = "use / and count from one: (step + 1) / warmup"
             corrected = _true_division(divided)
         self.report("learning-rate-zero", where or place, *evidence, cause=cause, cure=cure, corrected=corrected)
         return where or place
@@ -170,9 +170,7 @@ class Schedules(Detector):
             elif one.length is not None and one.length > 3 and abs(steps - one.length) <= 1 and 3 * one.steps <= steps:
                 self._report_length(one, rates, f"the optimizer made {steps} steps, the scheduler {one.steps}", False)
             elif one.kind == "CosineAnnealingLR" and one.length and one.steps >= 3 * one.length and one.steps == steps:
-                seen = (
-                    f"the scheduler made {one.steps} steps, so that the learning rate falls and rises again and again"
-                )
+                seen = f"the scheduler made {one.steps} steps, so the learning rate falls and rises repeatedly"
                 self._report_length(one, rates, seen, True)
 
     def _look_at_unused(self, one: Schedule, rates: Rates) -> None:
@@ -188,29 +186,29 @@ class Schedules(Detector):
                 "scheduler-never-steps",
                 spot.place,
                 f"{rates.name} made {rates.steps - one.before} steps after {name}, a {one.kind}, was made; "
-                f"{name} is used nowhere.",
+                f"{name} is never used.",
             )
 
     def _report_vanished(self, one: Schedule, rates: Rates) -> None:
         each = one.steps >= rates.steps - one.before - 1
         often = "as often as the optimizer: after every batch" if each else f"{one.steps} times"
         nested = one.line is not None and len(list(spot_of(one.line).around(ast.For))) > 1
-        cure = "make the schedule longer: count in the steps that the training really makes"
+        cure = "make the schedule longer: use the real number of training steps"
         if each:
             moved = (
                 "move scheduler.step() out of the loop over batches"
                 if nested
-                else "call scheduler.step() once an epoch"
+                else "call scheduler.step() once per epoch"
             )
             cure = f"{moved}, if the schedule counts epochs; or make it longer, if it counts batches"
         self.report(
             "learning-rate-vanishes",
             one.place,
             f"{rates.name}'s learning rate fell from {short(rates.most)} to {short(rates.last)}; {rates.small} of its "
-            f"{rates.steps} steps were made with less than a hundredth of the first.",
+            f"{rates.steps} steps had less than a hundredth of the initial rate.",
             f"scheduler.step() at {brief(one.place)} ran {often}; the {one.kind} was made at "
             f"{brief_at(one.made) if one.made else 'an unknown line'}.",
-            cause="the schedule counts epochs, and it is stepped for each batch" if each else None,
+            cause="the schedule counts epochs, but it is stepped for each batch" if each else None,
             cure=cure,
         )
 
@@ -221,10 +219,10 @@ class Schedules(Detector):
             one.place,
             f"The {one.kind} made at {made} is for {one.length} steps; {seen}.",
             f"The learning rate ended at {short(rates.last)}; its largest value was {short(rates.most)}.",
-            cause="the schedule counts epochs, and it is stepped for each batch"
+            cause="the schedule counts epochs, but it is stepped for each batch"
             if repeats
-            else "the schedule counts batches, and it is stepped once an epoch",
-            cure="call scheduler.step() once an epoch, or give it the number of all batches"
+            else "the schedule counts batches, but it is stepped once per epoch",
+            cure="call scheduler.step() once per epoch, or give it the total number of batches"
             if repeats
             else "call scheduler.step() after each optimizer.step()",
         )

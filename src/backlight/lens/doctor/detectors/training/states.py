@@ -73,7 +73,7 @@ class States(Detector):
                     f"{brief_at(Instruction(call.code, call.lasti))} combines two states, taken by {brief(spot.place)} "
                     f"after {counted(min(before, other), 'step')} and after {max(before, other)}: their tensors share "
                     "the memory of the model's own parameters.",
-                    title="several states that were kept are one and the same",
+                    title="several saved states are the same",
                     corrected=_copied(spot),
                 )
 
@@ -127,14 +127,14 @@ class States(Detector):
             where, second, first = alias
             words = {
                 "title": f"{second} and {first} have the same parameters",
-                "cause": f"`{code_of(where)}` makes no copy of the parameters: both names have the same ones",
+                "cause": f"`{code_of(where)}` does not copy the parameters: both names refer to the same ones",
                 "corrected": f"{second} = copy.deepcopy({first})",
             }
         self.report(
             "model-loaded-onto-itself",
             where,
-            f"load_state_dict() at {brief(place)} was given the state of the very model that it loads, at the same "
-            f"moment, {TWICE} times: it copies each tensor onto itself.",
+            f"load_state_dict() at {brief(place)} was given the current state of the same model, {TWICE} times: it "
+            f"copies each tensor onto itself.",
             **words,
         )
 
@@ -149,8 +149,8 @@ class States(Detector):
             self.report(
                 "state-not-loaded",
                 place,
-                f"load_state_dict(strict=False) found none of the model's {counted(len(own), 'parameter')}: it wants "
-                f"{listed(own, SHOWN)}.",
+                f"load_state_dict(strict=False) found none of the model's {counted(len(own), 'parameter')}: it "
+                f"expects {listed(own, SHOWN)}.",
                 f"The state has {listed(unexpected, SHOWN)}.",
             )
 

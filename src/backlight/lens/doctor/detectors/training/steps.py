@@ -107,7 +107,7 @@ class Steps(Detector):
             "stepped-twice",
             place,
             f"The optimizer stepped at {brief(before)} and again at {brief(place)} with the same gradients of "
-            f"{counted(count, 'parameter')}, {THRICE} times; no backward() came between.",
+            f"{counted(count, 'parameter')}, {THRICE} times; no backward() ran in between.",
         )
 
     def end(self, problem: BaseException | None) -> None:
@@ -118,6 +118,6 @@ class Steps(Detector):
             self.report(
                 "optimizer-never-steps",
                 place_of(one.line),
-                f"The {one.kind} made at {brief_at(one.line)} never stepped; gradients came to what it holds in "
+                f"The {one.kind} made at {brief_at(one.line)} never stepped; its parameters got gradients in "
                 f"{one.backwards} backwards, while other optimizers made {one.steps_of_others} steps.",
             )

@@ -89,12 +89,12 @@ class Symmetry(Detector):
                     f"All {shape[0]} rows of {name}{others} are equal, and so are those of its gradient, in {IN_A_ROW} "
                     f"backwards in a row; the first value is {short(value)}."
                 )
-                title = f"all {shape[0]} units of {name} are the same, and stay so"
+                title = f"all {shape[0]} units of {name} are the same and stay the same"
             else:
                 seen = (
                     f"{name}{others} is 0, and its gradient was exactly 0 in {counted(IN_A_ROW, 'backward')} in a row."
                 )
-                title = f"{name} is 0, and gets no gradient to leave it"
+                title = f"{name} is 0 and gets a gradient of 0"
             self.report("equal-units", None if line is None else place_of(line), seen, title=title)
 
 

@@ -184,9 +184,9 @@ class Unheld(Detector):
         wanted = "nn.ParameterList (nn.ParameterDict)" if listed_ else "nn.Parameter(...)"
         return ("attribute", kind, name), rule("parameter-not-registered").found(
             made or self.called_at.get(module),
-            f"{kind}.{name} is {how}; {kind}().parameters() does not have it, and no optimizer does.",
-            f"A gradient came to it in {ENOUGH} backwards or more, and its values never changed.",
-            title=f"{kind}.{name} is no parameter of the module",
+            f"{kind}.{name} is {how}; {kind}().parameters() does not contain it, and neither does an optimizer.",
+            f"It got a gradient in {ENOUGH} or more backwards, but its values never changed.",
+            title=f"{kind}.{name} is not a parameter of the module",
             cure=f"make it {wanted}",
             corrected=corrected,
         )
@@ -224,10 +224,11 @@ class Unheld(Detector):
         kind = type(owner).__name__
         return ("target", id(owner)), rule("target-network-gets-gradients").found(
             place,
-            f"A {kind} that no optimizer holds ran at {brief(place)} with recording on; gradients came to its "
-            f"{counted(sum(1 for _ in owner.parameters()), 'parameter')} in {ENOUGH} backwards, and add up unused.",
+            f"A {kind} that no optimizer holds ran at {brief(place)} with recording on; its "
+            f"{counted(sum(1 for _ in owner.parameters()), 'parameter')} got gradients in {ENOUGH} backwards, "
+            "which add up unused.",
             f"It is a copy of a {kind} that an optimizer trains{'' if trained is None else f' ({trained})'}.",
-            title=f"{name or f'a copied {kind}'} gets gradients: what it computes is not detached",
+            title=f"{name or f'a copied {kind}'} gets gradients: its output is not detached",
         )
 
     def _of_loose(self, tensor: Any) -> tuple[tuple, Finding]:
@@ -241,7 +242,7 @@ class Unheld(Detector):
             None if used is None else place_of(used),
             f"{name} got a gradient in {ENOUGH} backwards or more, is in no optimizer, and its values never changed.",
             title=f"{name} is in no optimizer",
-            cause="the optimizer was given the parameters of a module, and this one is none of them",
+            cause="the optimizer was given the parameters of a module, and this is not one of them",
             cure=f"give {name} to the optimizer",
         )
 
@@ -263,12 +264,12 @@ class Unheld(Detector):
                 return None
             return ("late", made[0]), rule("module-in-no-optimizer").found(
                 place_of(made[0]),
-                f"The optimizer was made at {brief_at(line) if line else 'an earlier line'}; {brief_at(made[0])} made "
-                "further parameters afterwards.",
-                f"Gradients come to {self.watch.flow.name_of(tensor)}, and no optimizer holds it.",
-                title=f"a part of {kind} was made after the optimizer, which does not know of it",
-                cause="the optimizer was made before the model was complete",
-                cure="make the optimizer after the whole model, or give it the new parameters by add_param_group()",
+                f"The optimizer was made at {brief_at(line) if line else 'an earlier line'}; {brief_at(made[0])} "
+                f"created further parameters afterwards.",
+                f"Gradients are computed for {self.watch.flow.name_of(tensor)}, but no optimizer holds it.",
+                title=f"a part of {kind} was created after the optimizer and is not in it",
+                cause="the optimizer was created before the model was complete",
+                cure="create the optimizer after the whole model, or add the new parameters with add_param_group()",
             )
         if owner in self.watch.detectors[States].loaded or not self.modes.get(owner, False):
             return None
@@ -276,8 +277,8 @@ class Unheld(Detector):
         names = listed([self.watch.flow.name_of(one) for one in params], SHOWN)
         return ("module", id(owner)), rule("module-in-no-optimizer").found(
             where or self.called_at.get(owner),
-            f"Gradients came to all {counted(len(params), 'parameter')} of {kind} ({names}) in {ENOUGH} backwards or "
-            f"more; none is in an optimizer, and none ever changed.",
+            f"All {counted(len(params), 'parameter')} of {kind} ({names}) got gradients in {ENOUGH} or more "
+            f"backwards; none is in an optimizer, and none ever changed.",
             f"{kind} runs at {brief(self.called_at.get(owner))}, in train mode.",
             title=f"{kind} is in no optimizer: it never learns",
         )
@@ -300,11 +301,12 @@ class Unheld(Detector):
         names = listed([flow.name_of(one) for one in outside], SHOWN)
         return ("gap", id(owner)), rule("module-in-no-optimizer").found(
             None if line is None else place_of(line),
-            f"{names}: gradients came in {ENOUGH} backwards or more, no group of parameters has them, and their values "
+            f"{names}: gradients were computed in {ENOUGH} or more backwards, no parameter group contains them, and "
+            f"their values "
             "never changed.",
             f"The {groups} groups hold {counted(len(held), 'other parameter')} of the same {type(owner).__name__}.",
             title=f"{names}: in no group of the optimizer",
-            cause="the groups were chosen by names or layers, and some belong to none",
+            cause="the groups were chosen by names or layers, and some parameters match none",
             cure="add a group for the rest, and compare the number of parameters in groups with that of the model",
         )
 
@@ -324,9 +326,8 @@ class Unheld(Detector):
                 self.report(
                     "layer-made-in-forward",
                     place_of(line),
-                    f"{brief_at(line)} made a new parameter in each of {times} forwards; a gradient came to each, "
-                    "and no "
-                    "optimizer holds any of them.",
+                    f"{brief_at(line)} made a new parameter in each of {times} forwards; each got a gradient, and no "
+                    f"optimizer holds any of them.",
                 )
 
 

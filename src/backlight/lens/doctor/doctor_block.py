@@ -129,7 +129,7 @@ class WarningCapture:
         return warnings.defaultaction
 
 
-class Visit(Block):
+class DoctorBlock(Block):
     """A context manager and decorator; see `doctor`.
 
     Args:
@@ -205,17 +205,17 @@ class Visit(Block):
         """Return the function, run under the doctor each time: what is found, and in what, goes to stderr."""
 
         @functools.wraps(function)
-        def visited(*args, **kwargs):
-            visit = Visit(**self.options)
+        def wrapper(*args, **kwargs):
+            block = DoctorBlock(**self.options)
             try:
-                with visit as visited.report:
+                with block as wrapper.report:
                     return function(*args, **kwargs)
             finally:
-                if visited.report is not None:
-                    print(visited.report, file=sys.stderr)
+                if wrapper.report is not None:
+                    print(wrapper.report, file=sys.stderr)
 
-        visited.report = None
-        return visited
+        wrapper.report = None
+        return wrapper
 
 
 def doctor(
@@ -233,5 +233,5 @@ def doctor(
         A context manager that gives a `Report`, which is filled while the block runs; or the decorated function, whose
         `report` is that of its last call.
     """
-    visit = Visit(strict=strict, notes=notes, engines=engines)
-    return visit if function is None else visit(function)
+    block = DoctorBlock(strict=strict, notes=notes, engines=engines)
+    return block if function is None else block(function)

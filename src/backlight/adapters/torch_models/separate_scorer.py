@@ -17,7 +17,7 @@ from backlight.models.scoring import finite_scores, passes
 from backlight.models.tokens import Batch
 
 
-class ApartScorer(TorchScorer):
+class SeparateScorer(TorchScorer):
     """Scores pairs by a model of two sides, and shows what it matched or which terms it gave weights."""
 
     def score(self, batch: PairBatch, inputs_embeds: np.ndarray | None = None) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""The house stands: imports point down, none hides in a function, no file is a drawer for odds and ends."""
+"""The layers hold: imports point down, none is inside a function, no module has a catch-all name such as utils."""
 
 import ast
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 import backlight
 
 ROOT = Path(backlight.__file__).parent
-FLOORS = [
+LAYERS = [
     {"devices", "dtypes", "errors", "formats", "layouts", "report", "return_types", "settings", "sizes", "system"}
     | {"types"},
     {"kernels"},
@@ -22,11 +22,11 @@ FLOORS = [
     {"explain", "lens"},
     {"cli", "web"},
 ]
-FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
-SIDE_BY_SIDE = {"nn", "optim", "data"}
-DRAWERS = {"utils", "helpers", "common", "base", "core", "misc"}
-PYTORCHS = {"nn/utils", "utils"}  # folders that have PyTorch's name; their files have better ones
-FRONT_DOOR = {"__init__", "__main__"}
+LAYER = {package: number for number, packages in enumerate(LAYERS) for package in packages}
+INDEPENDENT = {"nn", "optim", "data"}
+CATCH_ALL_NAMES = {"utils", "helpers", "common", "base", "core", "misc"}
+PYTORCH_NAMES = {"nn/utils", "utils"}  # folders named as PyTorch names them
+TOP_LEVEL = {"__init__", "__main__"}
 MAY_IMPORT_PYTORCH = {ROOT / "adapters" / name for name in ("torch_library.py", "torch_engine.py")}
 FILES = sorted(ROOT.rglob("*.py"))
 
@@ -38,7 +38,7 @@ def name_of(path: Path) -> str:
 MODULES = {name_of(path) for path in FILES}
 
 
-def room_of(module: str) -> str:
+def package_of(module: str) -> str:
     parts = module.split(".")
     return parts[1] if len(parts) > 1 else "__init__"
 
@@ -77,21 +77,21 @@ def in_function(tree) -> list[ast.AST]:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_imports_point_down(path):
-    own = room_of(name_of(path))
-    if own in FRONT_DOOR:
+    own = package_of(name_of(path))
+    if own in TOP_LEVEL:
         return
-    assert own in FLOOR, f"{path.name} stands on no floor: add it to FLOORS and to docs/architecture.md"
+    assert own in LAYER, f"{path.name} is in no layer: add it to LAYERS and to docs/architecture.md"
     tree = ast.parse(path.read_text())
     for module, node in imports_of(tree) + imports_later_of(tree):
-        room = room_of(module)
-        assert room in FLOOR, f"line {node.lineno}: {own} imports the front door ({module})"
-        assert FLOOR[room] <= FLOOR[own], f"line {node.lineno}: {own} (floor {FLOOR[own]}) imports {module} above it"
-        beside = {own, room} <= SIDE_BY_SIDE and own != room
-        assert not beside, f"line {node.lineno}: {own} imports {module}; they stand side by side"
+        package = package_of(module)
+        assert package in LAYER, f"line {node.lineno}: {own} imports the top package ({module})"
+        assert LAYER[package] <= LAYER[own], f"line {node.lineno}: {own} (layer {LAYER[own]}) imports {module} above it"
+        beside = {own, package} <= INDEPENDENT and own != package
+        assert not beside, f"line {node.lineno}: {own} imports {module}; they must not import each other"
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_no_import_of_the_project_hides_in_a_function(path):
+def test_no_import_of_the_project_is_inside_a_function(path):
     if path.name == "__init__.py" and path.parent == ROOT:
         return
     for node in in_function(ast.parse(path.read_text())):
@@ -122,20 +122,20 @@ def test_modules_do_not_import_each_other_in_a_circle():
         visit(module)
 
 
-def test_no_folder_has_more_files_than_one_can_look_through():
+def test_no_folder_has_more_than_20_files():
     folders = {path.parent for path in FILES}
     assert not {folder for folder in folders if len(list(folder.glob("*.py"))) > 20}
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_no_drawers_and_no_endless_files(path):
+def test_no_catch_all_names_and_no_file_over_450_lines(path):
     folder = path.parent.relative_to(ROOT).as_posix()
-    assert path.stem not in DRAWERS
-    assert folder in PYTORCHS or not DRAWERS & set(folder.split("/"))
+    assert path.stem not in CATCH_ALL_NAMES
+    assert folder in PYTORCH_NAMES or not CATCH_ALL_NAMES & set(folder.split("/"))
     assert len(path.read_text().splitlines()) <= 450, "split it by family"
 
 
-def test_only_the_adapter_imports_pytorch_and_only_when_it_is_asked_to():
+def test_only_the_adapter_imports_pytorch_and_only_on_first_use():
     for path in FILES:
         tree = ast.parse(path.read_text())
         late = in_function(tree) if path in MAY_IMPORT_PYTORCH else []
