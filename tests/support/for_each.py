@@ -1,0 +1,45 @@
+"""One check of many samples in one test: what a test costs by itself is paid once, and no failure hides the next."""
+
+import random
+import sys
+from collections.abc import Callable, Iterable
+
+import numpy as np
+import pytest
+
+import backlight
+
+FAILURES = (Exception, pytest.fail.Exception)  # the second is what `pytest.raises` ends in
+
+
+def seed_all() -> None:
+    """Set every generator that tests draw from to the same numbers."""
+    random.seed(0)
+    np.random.seed(0)
+    backlight.default_generator.manual_seed(0)
+    if "torch" in sys.modules:
+        sys.modules["torch"].default_generator.manual_seed(0)  # torch.manual_seed takes 60 times as long
+
+
+def for_each(samples: Iterable, check: Callable) -> None:
+    """Run a check of each sample, each with the random numbers that a test of its own would have.
+
+    Args:
+        samples: what is checked; a tuple is given as several arguments.
+        check: raises what is wrong with a sample.
+
+    Raises:
+        BaseExceptionGroup: what failed, each with a note that says for which sample; or that there is no sample.
+    """
+    failed, count = [], 0
+    for sample in samples:
+        count += 1
+        seed_all()
+        try:
+            check(*sample) if isinstance(sample, tuple) else check(sample)
+        except FAILURES as problem:
+            problem.add_note(f"for {sample!r}")
+            failed.append(problem)
+    assert count, "there is nothing to check"
+    if failed:
+        raise BaseExceptionGroup(f"{len(failed)} of {count} fail", failed)
