@@ -2,6 +2,7 @@
 
 import gc
 import importlib
+import logging
 import os
 
 import pytest
@@ -19,6 +20,7 @@ NEEDS_BROWSER = {"browser", "installed_browser"}
 REPORTS_BROWSER = "test_chromium_is_installed"
 
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # each process that a test starts would compile all of backlight
+logging.getLogger().addHandler(logging.NullHandler())  # what libraries log is not for stderr, which tests read
 if "PYTEST_XDIST_WORKER" in os.environ:  # workers have a core each: PyTorch's threads would wait for each other's cores
     importlib.import_module("torch").set_num_threads(1)
 

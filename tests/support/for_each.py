@@ -1,5 +1,8 @@
 """One check of many samples in one test: what a test costs by itself is paid once, and no failure hides the next."""
 
+import functools
+import inspect
+import itertools
 import random
 import sys
 from collections.abc import Callable, Iterable
@@ -31,15 +34,39 @@ def for_each(samples: Iterable, check: Callable) -> None:
     Raises:
         BaseExceptionGroup: what failed, each with a note that says for which sample; or that there is no sample.
     """
-    failed, count = [], 0
+    failed, count, skipped = [], 0, []
     for sample in samples:
         count += 1
         seed_all()
         try:
             check(*sample) if isinstance(sample, tuple) else check(sample)
+        except pytest.skip.Exception as reason:
+            skipped.append(reason)
         except FAILURES as problem:
             problem.add_note(f"for {sample!r}")
             failed.append(problem)
     assert count, "there is nothing to check"
     if failed:
         raise BaseExceptionGroup(f"{len(failed)} of {count} fail", failed)
+    if len(skipped) == count:
+        raise skipped[0]
+
+
+def together(**values: Iterable) -> Callable:
+    """Give a test each combination of values one after the other, as `parametrize` does in a test each.
+
+    It is for tests that take a moment and share nothing that they change; what fixtures give them is made once.
+    """
+    combinations = [dict(zip(values, some)) for some in itertools.product(*values.values())]
+
+    def folded(test: Callable) -> Callable:
+        @functools.wraps(test)
+        def run(**given):
+            for_each(combinations, lambda sample: test(**given, **sample))
+
+        signature = inspect.signature(test)
+        left = [one for name, one in signature.parameters.items() if name not in values]
+        run.__signature__ = signature.replace(parameters=left)
+        return run
+
+    return folded
