@@ -2,25 +2,25 @@
 
 import gc
 import importlib
+import logging
 import os
-import random
-import sys
 
-import numpy as np
 import pytest
 from native_required import compiled, require_native  # first: it says what is wrong with the import of backlight
 
 # isort: split
 
 from browser import MISSING, Browser, chromium_path
+from for_each import seed_all
 
-import backlight
 from backlight.dispatch.torch_function import overrides_state
 
+_held = 0  # how many classes had a handler before the test
 NEEDS_BROWSER = {"browser", "installed_browser"}
 REPORTS_BROWSER = "test_chromium_is_installed"
 
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # each process that a test starts would compile all of backlight
+logging.getLogger().addHandler(logging.NullHandler())  # what libraries log is not for stderr, which tests read
 if "PYTEST_XDIST_WORKER" in os.environ:  # workers have a core each: PyTorch's threads would wait for each other's cores
     importlib.import_module("torch").set_num_threads(1)
 
@@ -28,28 +28,30 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # workers have a core each: PyTorch's t
 def pytest_configure(config):
     """End a session that must have native kernels and has none; seed what test files draw when they are imported."""
     require_native()
-    _seed()
+    seed_all()
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item):
     """Begin each test, and what fixtures draw for it, with the same random numbers, whichever worker runs it."""
-    _seed()
+    global _held
+    _held = len(overrides_state.held)
+    seed_all()
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_runtest_teardown(item):
-    """Free tensor subclasses and meta tensors that caught exceptions hold: public functions call their handlers."""
-    if overrides_state.on:
+def pytest_runtest_teardown(item, nextitem):
+    """Free tensor subclasses and meta tensors that caught exceptions hold: public functions call their handlers.
+
+    Those that were there before the test are its file's. After a file's last test all garbage is freed, and what is
+    left, caches and modules, is frozen: over a session it grows to millions of objects, and each collection, also those
+    that tests ask for, would look through them. Where a class with a handler is left, it is not: it may be in a cycle.
+    """
+    last = nextitem is None or nextitem.path != item.path
+    if last or len(overrides_state.held) > _held:
         gc.collect()
-
-
-def _seed() -> None:
-    random.seed(0)
-    np.random.seed(0)
-    backlight.default_generator.manual_seed(0)
-    if "torch" in sys.modules:
-        sys.modules["torch"].default_generator.manual_seed(0)  # torch.manual_seed takes 60 times as long
+    if last and not overrides_state.held:
+        gc.freeze()
 
 
 def _levels() -> list[str]:

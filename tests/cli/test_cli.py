@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -57,10 +58,16 @@ def with_verdict(ranking, verdict):
     return replace(ranking, documents=documents)
 
 
+@cache
+def ranked(**options):
+    """Return two documents, ranked and explained, of which the tests show many sides."""
+    documents = ["Green plants build their food.", "The Moon pulls the tides. " * 60]
+    return rank_and_explain(real_ranker(), QUERY, documents, ["plants.txt", "moon.txt"], **options)
+
+
 def shown(console_options=None, theme="dark", verdict=None, **options):
     """Return what a ranking looks like on a console with these options, and with another verdict of its checks."""
-    documents = ["Green plants build their food.", "The Moon pulls the tides. " * 60]
-    ranking = rank_and_explain(real_ranker(), QUERY, documents, ["plants.txt", "moon.txt"], **options)
+    ranking = ranked(**options)
     if verdict:
         ranking = with_verdict(ranking, verdict)
     out = io.StringIO()

@@ -4,6 +4,7 @@ import contextlib
 
 import pytest
 from case import flat
+from for_each import for_each
 
 import backlight
 from backlight.autograd.graph import saved, saved_tensors_hooks
@@ -31,15 +32,19 @@ def gradients(case, block, run=None) -> tuple[list, list]:
 
 
 @by_name
-def test_packing_changes_no_gradient(case):
-    packed = []
-
+def test_packing_and_a_checkpoint_change_no_gradient(case):
     def pack(tensor):
-        packed.append(tensor)
         return tensor.detach().clone()
 
+    def run(module, *tensors):
+        return checkpoint(lambda *args: case.call(module, *args), *tensors, use_reentrant=False)
+
+    def check(how, *given):
+        assert gradients(case, *given) == expected
+
     expected = gradients(case, contextlib.nullcontext())
-    assert gradients(case, saved_tensors_hooks(pack, lambda held: held.clone())) == expected
+    packed = saved_tensors_hooks(pack, lambda held: held.clone())
+    for_each([("packed", packed), ("in a checkpoint", contextlib.nullcontext(), run)], check)
 
 
 @by_name
@@ -56,12 +61,3 @@ def test_all_that_is_saved_is_packed(case):
     for out in outs:
         for one in saved(out) if out.requires_grad else ():
             assert one.shape in (None, ()), f"{one.node.name()}.{one.name} of shape {one.shape} was not packed"
-
-
-@by_name
-def test_a_checkpoint_changes_no_gradient(case):
-    def run(module, *tensors):
-        return checkpoint(lambda *args: case.call(module, *args), *tensors, use_reentrant=False)
-
-    expected = gradients(case, contextlib.nullcontext())
-    assert gradients(case, contextlib.nullcontext(), run) == expected

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 from families import FAMILIES, assert_same_outcome, outcome
+from for_each import together
 
 import backlight
 
@@ -69,7 +70,7 @@ def test_gradient_of_log_prob_in_the_value_is_pytorchs(family, dtype):
     assert_same_outcome(*found, 10 * tolerance_of(family, dtype))
 
 
-@pytest.mark.parametrize("name", [*PROPERTIES, *METHODS])
+@together(name=[*PROPERTIES, *METHODS])
 @by_family
 def test_moments_and_entropies_are_pytorchs(family, dtype, name):
     if name in METHODS:
@@ -91,7 +92,7 @@ def test_icdf_is_pytorchs(family, dtype):
     compared(family, dtype, lambda module, one: one.icdf(module.tensor(shares)), "icdf", 10)
 
 
-@pytest.mark.parametrize("expand", [True, False])
+@together(expand=[True, False])
 @by_family
 def test_enumerated_values_are_pytorchs(family, dtype, expand):
     compared(family, dtype, lambda module, one: one.enumerate_support(expand), "enumerate_support")

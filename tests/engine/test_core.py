@@ -5,6 +5,7 @@ import resource
 
 import numpy as np
 import pytest
+from for_each import together
 
 import backlight as bl
 from backlight.codegen.core_ops import prepare
@@ -34,8 +35,7 @@ def arguments(op, shape, kind):
     return tensors
 
 
-@pytest.mark.parametrize("kind", [np.float32, np.float64])
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@together(kind=[np.float32, np.float64], shape=SHAPES)
 @pytest.mark.parametrize("name", COMPILED)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_an_op_gives_what_its_python_code_gives(name, shape, kind):

@@ -256,7 +256,7 @@ def test_a_job_killed_at_random_moments_ends_complete_and_byte_for_byte_the_same
     file, model = write_lines(tmp_path / "a.jsonl", lines), write_cross_encoder(tmp_path / "model")
     command = [sys.executable, "-c", RUN, str(file), str(tmp_path / "killed"), str(model), format]
     rng = random.Random(format)
-    for kill in range(5):
+    for kill in range(3):
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         for _ in range(rng.randint(1, 12)):
             process.stdout.readline()

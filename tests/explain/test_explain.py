@@ -91,8 +91,8 @@ def test_order_and_company_of_documents_change_nothing():
 
 def test_many_documents_in_several_passes_give_the_same():
     document = "Green plants build their own food. " * 12
-    ranking = explained([document] * 60 + DOCUMENTS)
-    alone = explained([document]).documents[0].attribution
+    ranking = explained([document] * 60 + DOCUMENTS, check=False)
+    alone = explained([document], check=False).documents[0].attribution
     same = [ranked.attribution for ranked in ranking.documents if ranked.index < 60]
     assert len(same) == 60
     for found in same:

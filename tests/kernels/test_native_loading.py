@@ -32,7 +32,7 @@ def package_with(folder: Path, native: bytes | None) -> Path:
 
 
 def environment(folder: Path, **more: str) -> dict[str, str]:
-    unset = {"CI", "BACKLIGHT_REQUIRE_NATIVE", "BACKLIGHT_KERNELS"}
+    unset = {"CI", "BACKLIGHT_REQUIRE_NATIVE", "BACKLIGHT_KERNELS", "PYTEST_XDIST_WORKER"}  # a worker imports PyTorch
     return {name: value for name, value in os.environ.items() if name not in unset} | {"PYTHONPATH": str(folder)} | more
 
 

@@ -6,6 +6,7 @@ import zlib
 import numpy as np
 import pytest
 import torch
+from for_each import together
 from test_native import KINDS
 
 import backlight
@@ -88,8 +89,7 @@ def close(found, expected, kind, ulps, scale=None):
     assert fine.all(), (found[~fine][:5], expected[~fine][:5])
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("shape", SIZES, ids=str)
+@together(kind=KINDS, shape=SIZES)
 @pytest.mark.parametrize("function", CURVES, ids=named)
 def test_functions_agree_with_their_references(level, function, shape, kind):
     x = numbers(function, shape, kind)
@@ -98,8 +98,7 @@ def test_functions_agree_with_their_references(level, function, shape, kind):
     close(function(x, *CURVES[function]), function.__wrapped__(x, *CURVES[function]), kind, 16, scale)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("shape", SIZES, ids=str)
+@together(kind=KINDS, shape=SIZES)
 @pytest.mark.parametrize("function", SLOPES, ids=named)
 def test_gradients_agree_with_their_references(level, function, shape, kind):
     x, grad = numbers(function, shape, kind), numbers(None, shape, kind, 1.0)[::-1].copy()
@@ -107,7 +106,7 @@ def test_gradients_agree_with_their_references(level, function, shape, kind):
     close(found, expected, kind, 128 if named(function) == "gelu_tanh_gradient" else 16, scale=np.abs(grad))
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@together(kind=KINDS)
 @pytest.mark.parametrize("function", CURVES, ids=named)
 def test_functions_treat_edges_as_their_references_do(level, function, kind):
     x = np.array(EDGES).astype(kind)
@@ -118,7 +117,7 @@ def test_functions_treat_edges_as_their_references_do(level, function, kind):
         assert (np.signbit(found) == np.signbit(expected))[~np.isnan(expected) & (expected == 0)].all()
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@together(kind=KINDS)
 @pytest.mark.parametrize("function", SLOPES, ids=named)
 def test_gradients_treat_edges_as_their_references_do(level, function, kind):
     x = np.array(EDGES).astype(kind)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from for_each import together
 from test_native import KINDS
 
 from backlight.kernels.native import compiled
@@ -52,8 +53,7 @@ def near(found, expected, kind):
     np.testing.assert_allclose(found, expected, rtol=0, atol=32 * np.finfo(kind).eps)
 
 
-@pytest.mark.parametrize("odd", [False, True])
-@pytest.mark.parametrize("kind", KINDS)
+@together(odd=[False, True], kind=KINDS)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_the_largest_of_windows_are_those_of_the_reference(level, case, kind, odd):
     shape, *options = case
@@ -62,8 +62,7 @@ def test_the_largest_of_windows_are_those_of_the_reference(level, case, kind, od
     same(pooling.largest_in_windows(*given), pooling.largest_in_windows.__wrapped__(*given))
 
 
-@pytest.mark.parametrize("counted", [(True, None), (False, None), (True, 5)], ids=str)
-@pytest.mark.parametrize("kind", KINDS)
+@together(counted=[(True, None), (False, None), (True, 5)], kind=KINDS)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_means_of_windows_and_their_shares_are_those_of_the_reference(level, case, kind, counted):
     shape, kernel, stride, padding, _, ceil_mode = case
@@ -76,8 +75,7 @@ def test_means_of_windows_and_their_shares_are_those_of_the_reference(level, cas
     near(pooling.shared_in_windows(*given), pooling.shared_in_windows.__wrapped__(*given), kind)
 
 
-@pytest.mark.parametrize("odd", [False, True])
-@pytest.mark.parametrize("kind", KINDS)
+@together(odd=[False, True], kind=KINDS)
 @pytest.mark.parametrize("case", BINS, ids=str)
 def test_the_largest_of_bins_are_those_of_the_reference(level, case, kind, odd):
     shape, places = case
@@ -85,7 +83,7 @@ def test_the_largest_of_bins_are_those_of_the_reference(level, case, kind, odd):
     same(pooling.largest_in_bins(x, places), pooling.largest_in_bins.__wrapped__(x, places))
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@together(kind=KINDS)
 @pytest.mark.parametrize("case", BINS, ids=str)
 def test_means_of_bins_and_their_shares_are_those_of_the_reference(level, case, kind):
     shape, places = case
@@ -95,7 +93,7 @@ def test_means_of_bins_and_their_shares_are_those_of_the_reference(level, case, 
     near(pooling.shared_in_bins(means, shape[2:]), pooling.shared_in_bins.__wrapped__(means, shape[2:]), kind)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@together(kind=KINDS)
 def test_numbers_are_added_at_their_places(level, kind):
     values, places = numbers((3, 50), kind, False), np.random.default_rng(0).integers(0, 60, (3, 50))
     same([pooling.added_at(values, places, (6, 10))], [pooling.added_at.__wrapped__(values, places, (6, 10))])

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from for_each import together
 from test_native import KINDS
 
 import backlight
@@ -60,7 +61,7 @@ LAYOUTS = {
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@together(kind=KINDS)
 @pytest.mark.parametrize("sizes", SIZES)
 def test_matmul_agrees_with_the_exact_product_in_every_layout(level, sizes, kind):
     m, n, k = sizes
@@ -71,7 +72,7 @@ def test_matmul_agrees_with_the_exact_product_in_every_layout(level, sizes, kind
             exact.check(natively("matmul")(left(a), right(b)))
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@together(kind=KINDS)
 @pytest.mark.parametrize("sizes", SIZES)
 def test_linear_adds_its_bias_once(level, sizes, kind):
     m, n, k = sizes
@@ -89,7 +90,7 @@ def test_linear_takes_all_dims_but_the_last_as_rows(level):
     agree(natively("linear")(x[:, ::2], weight, bias), x[:, ::2].reshape(6, 5), weight.T, bias)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@together(kind=KINDS)
 @pytest.mark.parametrize(
     ("left", "right"),
     [((3, 2, 4, 5), (3, 2, 5, 6)), ((7, 4, 5), (5, 6)), ((1, 4, 5), (7, 5, 3)), ((2, 1, 4, 5), (3, 5, 6)),
@@ -113,7 +114,7 @@ def test_empty_products_are_empty_or_zero(level, sizes):
     )
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@together(kind=KINDS)
 def test_nan_and_infinity_go_where_they_belong(level, kind):
     a, b = drawn((20, 37), kind), drawn((37, 50), kind, 1)
     a[3, 5], a[7, 0], b[2, 33] = np.nan, np.inf, -np.inf
@@ -140,7 +141,7 @@ def test_the_number_of_threads_changes_no_bit(level):
             np.testing.assert_array_equal(one, two)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@together(kind=KINDS)
 @pytest.mark.parametrize("shape", [(1, 1), (5, 3), (64, 16), (65, 17), (1000, 10), (700, 333), (0, 4), (4, 0)])
 def test_column_sums_agree(level, shape, kind):
     x = drawn(shape, kind)
@@ -184,7 +185,7 @@ def test_threads_are_a_positive_int(function):
         function(1.5)
 
 
-@pytest.mark.parametrize("kind", [np.float32, np.float64])
+@together(kind=[np.float32, np.float64])
 @pytest.mark.parametrize(("m", "k"), [(1, 1), (2, 700), (5, 1031), (384, 40), (1536, 384), (33, 2000)])
 def test_a_matrix_times_a_vector_is_its_rows_times_it(m, k, kind):
     rng = np.random.default_rng(0)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from for_each import together
 
 from backlight.kernels.loss import class_losses
 from backlight.kernels.native import compiled
@@ -55,7 +56,7 @@ def declines(kernel, *args):
     return np.array_equal(kernel(*args), kernel.__wrapped__(*args))
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@together(kind=KINDS)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_softmax_and_its_logarithm_agree_with_their_references(shape, kind):
     x, grad = numbers(0, shape, kind, 4), numbers(1, shape, kind)
@@ -63,7 +64,7 @@ def test_softmax_and_its_logarithm_agree_with_their_references(shape, kind):
     both(rows.log_softmax_gradient, grad, both(rows.log_softmax, x, 1), 1)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@together(kind=KINDS)
 @pytest.mark.parametrize("size", [3, 16, 37, 200])
 def test_softmax_bears_infinities_nan_and_huge_numbers(size, kind):
     x = numbers(2, (8, size), kind)
@@ -83,7 +84,7 @@ def test_log_softmax_keeps_the_digits_of_small_logarithms():
     np.testing.assert_allclose(rows.log_softmax(x, 1), truth, rtol=2e-6, atol=2e-7)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@together(kind=KINDS)
 @pytest.mark.parametrize("centred", [True, False])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_norms_agree_with_their_references(shape, centred, kind):
@@ -115,9 +116,7 @@ def test_gradients_of_weights_do_not_depend_on_the_number_of_threads():
         assert all(np.array_equal(a, b) for a, b in zip(found[0], others, strict=True))
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
-@pytest.mark.parametrize("smoothing", [0.0, 0.1, 1.0])
+@together(kind=KINDS, reduction=["mean", "sum", "none"], smoothing=[0.0, 0.1, 1.0])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_cross_entropy_agrees_with_its_reference(shape, smoothing, reduction, kind):
     x, weight = numbers(10, shape, kind, 3), np.abs(numbers(11, shape[1:], kind))
@@ -152,7 +151,7 @@ def test_cross_entropy_keeps_the_digits_of_large_logits():
     np.testing.assert_allclose(found, truth, atol=1e-6)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@together(kind=KINDS)
 @pytest.mark.parametrize("shape", PLANES)
 @pytest.mark.parametrize("parts", [0, 1, 2])
 def test_channel_norms_agree_with_their_references(shape, parts, kind):
@@ -171,7 +170,7 @@ def test_channel_norms_agree_with_their_references(shape, parts, kind):
                 both(channels.channels_gradients, grad, x, mean, inverse, scale, fixed, needs, ulps=256, most=most)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@together(kind=KINDS)
 @pytest.mark.parametrize("shape", [(1, 1), (5, 3), (100, 40), (3000, 130), (10, 2, 3)])
 def test_sums_by_index_agree_with_their_reference(shape, kind):
     values = numbers(20, shape, kind)

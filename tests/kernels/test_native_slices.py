@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from for_each import together
 from test_native import KINDS
 
 from backlight.kernels.reduction import slices
@@ -27,8 +28,7 @@ def numbers(shape, kind):
     return np.random.default_rng(1).normal(size=shape).astype(kind)
 
 
-@pytest.mark.parametrize("named", INDICES)
-@pytest.mark.parametrize("kind", KINDS)
+@together(named=INDICES, kind=KINDS)
 @pytest.mark.parametrize(("shape", "dim"), CASES, ids=str)
 def test_slices_are_taken_and_added_as_by_the_reference(level, shape, dim, kind, named):
     x, index = numbers(shape, kind), INDICES[named](shape[dim])
@@ -40,8 +40,7 @@ def test_slices_are_taken_and_added_as_by_the_reference(level, shape, dim, kind,
     np.testing.assert_array_equal(found, expected)
 
 
-@pytest.mark.parametrize("reverse", [False, True])
-@pytest.mark.parametrize("kind", KINDS)
+@together(reverse=[False, True], kind=KINDS)
 @pytest.mark.parametrize(("shape", "dim"), CASES, ids=str)
 @pytest.mark.parametrize("scan", [slices.running_sum, slices.running_product])
 def test_scans_are_those_of_the_reference(level, scan, shape, dim, kind, reverse):
@@ -52,8 +51,7 @@ def test_scans_are_those_of_the_reference(level, scan, shape, dim, kind, reverse
     np.testing.assert_array_equal(found, expected)
 
 
-@pytest.mark.parametrize("largest", [False, True])
-@pytest.mark.parametrize("kind", KINDS)
+@together(largest=[False, True], kind=KINDS)
 @pytest.mark.parametrize(("shape", "dim"), CASES, ids=str)
 def test_running_extremes_and_their_places_are_those_of_the_reference(level, shape, dim, kind, largest):
     x = np.round(numbers(shape, kind))
@@ -63,7 +61,7 @@ def test_running_extremes_and_their_places_are_those_of_the_reference(level, sha
     np.testing.assert_array_equal(found[1], expected[1])
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@together(kind=KINDS)
 @pytest.mark.parametrize(("shape", "dim"), CASES, ids=str)
 def test_slices_are_turned_and_triangles_kept_as_by_the_reference(level, shape, dim, kind):
     x = numbers(shape, kind)
@@ -74,7 +72,7 @@ def test_slices_are_turned_and_triangles_kept_as_by_the_reference(level, shape, 
             np.testing.assert_array_equal(found, expected)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@together(kind=KINDS)
 def test_what_lies_in_strides_or_out_of_range_goes_to_the_reference(level, kind):
     x, index = numbers((4, 6), kind), np.array([1, 1, 3])
     np.testing.assert_array_equal(slices.slices_taken(x.T, index, 1), x.T[:, index])

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from for_each import together
 
 import backlight
 from backlight.kernels.native import compiled
@@ -61,8 +62,7 @@ def both(name: str, arrays: list) -> tuple[list, list]:
     return after[0], after[1]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("size", SIZES)
+@together(kind=KINDS, size=SIZES)
 @pytest.mark.parametrize("name", STEPS)
 def test_a_step_is_its_reference(level, name, size, kind):
     for found, expected in zip(*both(name, arrays_of(name, size, kind))):
@@ -71,8 +71,7 @@ def test_a_step_is_its_reference(level, name, size, kind):
             np.testing.assert_allclose(found, expected, rtol=scale, atol=scale)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("place", [0, 1])
+@together(kind=KINDS, place=[0, 1])
 @pytest.mark.parametrize("name", STEPS)
 def test_what_is_not_finite_or_tiny_goes_where_it_goes_in_the_reference(level, name, place, kind):
     arrays = arrays_of(name, 37, kind)
@@ -119,8 +118,7 @@ def test_arrays_that_overlap_are_read_before_they_are_written(level):
     assert memory.tolist() == [0.0] + [1.0] * 40
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("size", SIZES)
+@together(kind=KINDS, size=SIZES)
 def test_sums_of_squares_and_scaling_are_their_references(level, size, kind):
     x = np.random.default_rng(0).normal(size=size).astype(kind)
     found = optimizer_steps.sum_of_squares(x)

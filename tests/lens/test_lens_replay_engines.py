@@ -64,14 +64,14 @@ def equations(step):
 @pytest.mark.parametrize("engine", ENGINES)
 def test_every_equation_of_random_graphs_is_true_by_hand(engine):
     count = 0
-    for seed in range(60):
+    for seed in range(30):
         for step in recorded(engine, random_program(seed)).replay().steps:
             for numbers, sign, value in equations(step):
                 shown, close = by_hand(value), 2e-3 if sign == "≈" else 1e-5
                 most = max(1e-30, float(np.abs(shown).max()))
                 assert by_hand(numbers) == pytest.approx(shown, rel=0, abs=close * most), step.text()
                 count += 1
-    assert count > 600
+    assert count > 300
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from case import TOLERANCE, assert_same, flat
+from for_each import for_each
 
 import backlight
 from backlight.autograd import gradcheck, gradgradcheck
@@ -53,22 +54,25 @@ def test_every_op_has_a_case():
     assert not missing, f"ops without a Case: {sorted(missing)}"
 
 
-@pytest.mark.parametrize(
-    ("case", "dtype"), [(c, d) for c in ALL for d in c.dtypes], ids=lambda value: getattr(value, "name", value)
-)
-def test_forward_equals_pytorch(case, dtype):
-    ours = case.call(backlight, *case.tensors(backlight, dtype))
-    theirs = case.call(torch, *case.tensors(torch, dtype))
-    assert_same(ours, theirs, *case.tolerance.get(dtype, TOLERANCE[dtype]))
+@by_name
+def test_forward_equals_pytorch(case):
+    def check(dtype):
+        ours = case.call(backlight, *case.tensors(backlight, dtype))
+        theirs = case.call(torch, *case.tensors(torch, dtype))
+        assert_same(ours, theirs, *case.tolerance.get(dtype, TOLERANCE[dtype]))
+
+    for_each(case.dtypes, check)
 
 
-@pytest.mark.parametrize("kind", ["int64", "int32", "uint8", "bool"])
 @pytest.mark.parametrize("case", [c for c in ALL if c.integer], ids=lambda case: case.name)
-def test_integers_give_what_pytorch_gives(case, kind):
-    arrays = [np.abs(np.round(array)) if array.dtype.kind == "f" else array for array in case.arrays()]
-    ours = case.call(backlight, *case.tensors(backlight, arrays=arrays, cast=kind))
-    theirs = case.call(torch, *case.tensors(torch, arrays=arrays, cast=kind))
-    assert_same(ours, theirs, 2e-5, 1e-6)
+def test_integers_give_what_pytorch_gives(case):
+    def check(kind):
+        arrays = [np.abs(np.round(array)) if array.dtype.kind == "f" else array for array in case.arrays()]
+        ours = case.call(backlight, *case.tensors(backlight, arrays=arrays, cast=kind))
+        theirs = case.call(torch, *case.tensors(torch, arrays=arrays, cast=kind))
+        assert_same(ours, theirs, 2e-5, 1e-6)
+
+    for_each(["int64", "int32", "uint8", "bool"], check)
 
 
 def strided(tensor):
@@ -94,19 +98,19 @@ def gradients(module, case, dtype):
     return module.autograd.grad(outputs, wanted, weights, allow_unused=True)
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("case", [c for c in ALL if c.differentiable and c.grad_parity], ids=lambda case: case.name)
-def test_gradient_equals_pytorch(case, dtype):
-    if dtype not in case.dtypes:
-        return
-    rtol, atol = case.tolerance.get(dtype, TOLERANCE[dtype])
-    ours, theirs = gradients(backlight, case, dtype), gradients(torch, case, dtype)
-    for number, (a, b) in enumerate(zip(ours, theirs)):
-        if a is None or b is None:
-            present = a if b is None else b
-            assert present is None or not np.any(present.detach().numpy()), f"input {number}: {a} against {b}"
-        else:
-            assert_same(a, b, rtol * 10, atol * 10, f"gradient of input {number}")
+def test_gradient_equals_pytorch(case):
+    def check(dtype):
+        rtol, atol = case.tolerance.get(dtype, TOLERANCE[dtype])
+        ours, theirs = gradients(backlight, case, dtype), gradients(torch, case, dtype)
+        for number, (a, b) in enumerate(zip(ours, theirs)):
+            if a is None or b is None:
+                present = a if b is None else b
+                assert present is None or not np.any(present.detach().numpy()), f"input {number}: {a} against {b}"
+            else:
+                assert_same(a, b, rtol * 10, atol * 10, f"gradient of input {number}")
+
+    for_each([dtype for dtype in ("float64", "float32") if dtype in case.dtypes], check)
 
 
 def flattened(case) -> Callable:

@@ -5,6 +5,7 @@ import importlib
 import pkgutil
 import re
 from pathlib import Path
+from types import FunctionType, ModuleType
 
 import pytest
 from paths import ROOT
@@ -16,6 +17,16 @@ BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
 MODULES = sorted(
     name for _, name, _ in pkgutil.walk_packages(backlight.__path__, "backlight.") if not name.endswith("__main__")
 )
+
+
+def source_of(name: str) -> str:
+    """Return a module's text; a compiled module has none."""
+    path = ROOT.joinpath("src", *name.split("."))
+    files = path / "__init__.py", path.with_suffix(".py")
+    return "".join(one.read_text(encoding="utf-8") for one in files if one.is_file())
+
+
+WITH_EXAMPLES = [name for name in MODULES if ">>>" in source_of(name)]
 
 
 def blocks_of(page: Path) -> list[str]:
@@ -34,11 +45,26 @@ def test_python_blocks_of_a_page_run_and_print_what_is_said(page, tmp_path, monk
             assert said.strip() in printed, f"{page.name}: {said!r} was not printed; got {printed!r}"
 
 
-@pytest.mark.parametrize("name", MODULES)
+def examples_made_of(name: str) -> list[str]:
+    """Import a module; return what of its own has an example in a docstring that is not in its text."""
+    module = importlib.import_module(name)
+    own = [one for one in vars(module).values() if getattr(one, "__module__", None) == name]
+    parts = [part for one in own if isinstance(one, type) for part in vars(one).values()]
+    parts = [part for part in parts if getattr(part, "__module__", name) == name]
+    written = [one for one in (module, *own, *parts) if isinstance(one, (ModuleType, type, FunctionType, property))]
+    return [f"{name}: {one!r}" for one in written if ">>>" in (one.__doc__ or "")]
+
+
+def test_every_module_can_be_imported_and_examples_are_where_they_are_looked_for():
+    made = [one for name in MODULES if name not in WITH_EXAMPLES for one in examples_made_of(name)]
+    assert made == []
+
+
+@pytest.mark.parametrize("name", WITH_EXAMPLES)
 def test_doctests(name):
     module = importlib.import_module(name)
-    failed, _ = doctest.testmod(module, optionflags=doctest.ELLIPSIS)
-    assert failed == 0
+    failed, tried = doctest.testmod(module, optionflags=doctest.ELLIPSIS)
+    assert failed == 0 < tried
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

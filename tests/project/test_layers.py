@@ -1,9 +1,12 @@
-"""The layers hold: imports point down, none is inside a function, no module has a catch-all name such as utils."""
+"""The layers hold: imports point down, none is inside a function, no module has a catch-all name such as utils.
+
+Each rule looks through all files and names every one that breaks it; a file is parsed and walked once for all rules.
+"""
 
 import ast
+import functools
+from dataclasses import dataclass, field
 from pathlib import Path
-
-import pytest
 
 import backlight
 
@@ -43,60 +46,100 @@ def package_of(module: str) -> str:
     return parts[1] if len(parts) > 1 else "__init__"
 
 
-def imports_of(tree) -> list[tuple[str, ast.AST]]:
-    """Return the backlight modules that a file imports."""
-    found = []
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            found += [(alias.name, node) for alias in node.names if alias.name.split(".")[0] == "backlight"]
-        elif isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "backlight":
-            for alias in node.names:
-                inner = f"{node.module}.{alias.name}"
-                found.append((inner if inner in MODULES else node.module, node))
+@dataclass
+class Imports:
+    """What one file imports, each with its line.
+
+    Attributes:
+        inner: modules of backlight, also those that a call names, to import them when they are first needed.
+        named: all modules, as they are written.
+        late: those of `named` that are imported in a function.
+        lines: how many lines the file has.
+    """
+
+    inner: list[tuple[str, int]] = field(default_factory=list)
+    named: list[tuple[str, int]] = field(default_factory=list)
+    late: list[tuple[str, int]] = field(default_factory=list)
+    lines: int = 0
+
+
+@functools.cache
+def imports_of(path: Path) -> Imports:
+    """Return what a file imports."""
+    text = path.read_text(encoding="utf-8")
+    found = Imports(lines=len(text.splitlines()))
+    _look(ast.parse(text), found, in_function=False, in_call=False)
     return found
 
 
-def imports_later_of(tree) -> list[tuple[str, ast.AST]]:
-    """Return the modules that a file names in a call, to import them when they are first needed."""
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
-    words = [one for call in calls for one in ast.walk(call) if isinstance(one, ast.Constant)]
-    return [
-        (word.value, word) for word in words if isinstance(word.value, str) and word.value in MODULES - {"backlight"}
-    ]
+def _look(node: ast.AST, found: Imports, in_function: bool, in_call: bool) -> None:
+    """Add what a part of a file imports."""
+    if isinstance(node, (ast.Import, ast.ImportFrom)):
+        named = written(node)
+        found.named += named
+        found.late += named if in_function else []
+        found.inner += inner_of(node)
+    elif isinstance(node, ast.Constant):
+        if in_call and isinstance(node.value, str) and node.value in MODULES - {"backlight"}:
+            found.inner.append((node.value, node.lineno))
+    else:
+        in_function = in_function or isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+        in_call = in_call or isinstance(node, ast.Call)
+        for child in ast.iter_child_nodes(node):
+            _look(child, found, in_function, in_call)
 
 
-def in_function(tree) -> list[ast.AST]:
-    return [
-        inner
-        for outer in ast.walk(tree)
-        if isinstance(outer, (ast.FunctionDef, ast.AsyncFunctionDef))
-        for inner in ast.walk(outer)
-        if isinstance(inner, (ast.Import, ast.ImportFrom))
-    ]
+def written(node: ast.Import | ast.ImportFrom) -> list[tuple[str, int]]:
+    """Return the modules that a statement names."""
+    names = [node.module or ""] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names]
+    return [(name, node.lineno) for name in names]
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_imports_point_down(path):
+def inner_of(node: ast.Import | ast.ImportFrom) -> list[tuple[str, int]]:
+    """Return the modules of backlight that a statement imports."""
+    found = [name for name, _ in written(node) if name.split(".")[0] == "backlight"]
+    if isinstance(node, ast.ImportFrom) and found:
+        inner = [f"{node.module}.{alias.name}" for alias in node.names]
+        found = [one if one in MODULES else node.module for one in inner]
+    return [(name, node.lineno) for name in found]
+
+
+def shown(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def upward(path: Path) -> list[str]:
+    """Return what is wrong with the imports of a file."""
     own = package_of(name_of(path))
     if own in TOP_LEVEL:
-        return
-    assert own in LAYER, f"{path.name} is in no layer: add it to LAYERS and to docs/architecture.md"
-    tree = ast.parse(path.read_text())
-    for module, node in imports_of(tree) + imports_later_of(tree):
-        package = package_of(module)
-        assert package in LAYER, f"line {node.lineno}: {own} imports the top package ({module})"
-        assert LAYER[package] <= LAYER[own], f"line {node.lineno}: {own} (layer {LAYER[own]}) imports {module} above it"
-        beside = {own, package} <= INDEPENDENT and own != package
-        assert not beside, f"line {node.lineno}: {own} imports {module}; they must not import each other"
+        return []
+    if own not in LAYER:
+        return [f"{shown(path)} is in no layer: add it to LAYERS and to docs/architecture.md"]
+    wrong = []
+    for module, line in imports_of(path).inner:
+        package, where = package_of(module), f"{shown(path)}:{line}: {own}"
+        if package not in LAYER:
+            wrong.append(f"{where} imports the top package ({module})")
+        elif LAYER[package] > LAYER[own]:
+            wrong.append(f"{where} (layer {LAYER[own]}) imports {module} above it")
+        elif {own, package} <= INDEPENDENT and own != package:
+            wrong.append(f"{where} imports {module}; they must not import each other")
+    return wrong
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_no_import_of_the_project_is_inside_a_function(path):
-    if path.name == "__init__.py" and path.parent == ROOT:
-        return
-    for node in in_function(ast.parse(path.read_text())):
-        names = [node.module or ""] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names]
-        assert not any(name.split(".")[0] == "backlight" for name in names), f"line {node.lineno}"
+def test_all_files_are_looked_through():
+    assert len(FILES) > 900
+    assert sum(len(imports_of(path).inner) for path in FILES) > 4000
+
+
+def test_imports_point_down():
+    assert [wrong for path in FILES for wrong in upward(path)] == []
+
+
+def test_no_import_of_the_project_is_inside_a_function():
+    files = [path for path in FILES if path != ROOT / "__init__.py"]
+    late = [(path, line) for path in files for name, line in imports_of(path).late if name.split(".")[0] == "backlight"]
+    assert [f"{shown(path)}:{line}" for path, line in late] == []
 
 
 def test_modules_do_not_import_each_other_in_a_circle():
@@ -104,8 +147,7 @@ def test_modules_do_not_import_each_other_in_a_circle():
     for path in FILES:
         if path.name == "__init__.py":
             continue
-        tree = ast.parse(path.read_text())
-        names = {module for module, _ in imports_of(tree) + imports_later_of(tree)}
+        names = {module for module, _ in imports_of(path).inner}
         graph[name_of(path)] = names & MODULES - {name_of(path)}
     done, trail = set(), []
 
@@ -127,24 +169,29 @@ def test_no_folder_has_more_than_20_files():
     assert not {folder for folder in folders if len(list(folder.glob("*.py"))) > 20}
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_no_catch_all_names_and_no_file_over_450_lines(path):
+def has_a_catch_all_name(path: Path) -> bool:
     folder = path.parent.relative_to(ROOT).as_posix()
-    assert path.stem not in CATCH_ALL_NAMES
-    assert folder in PYTORCH_NAMES or not CATCH_ALL_NAMES & set(folder.split("/"))
-    assert len(path.read_text().splitlines()) <= 450, "split it by family"
+    named_so = set() if folder in PYTORCH_NAMES else set(folder.split("/"))
+    return bool(CATCH_ALL_NAMES & (named_so | {path.stem}))
+
+
+def test_no_catch_all_names():
+    assert [shown(path) for path in FILES if has_a_catch_all_name(path)] == []
+
+
+def test_no_file_over_450_lines():
+    long = [shown(path) for path in FILES if imports_of(path).lines > 450]
+    assert long == [], "split them by family"
 
 
 def test_only_the_adapter_imports_pytorch_and_only_on_first_use():
+    wrong = []
     for path in FILES:
-        tree = ast.parse(path.read_text())
-        late = in_function(tree) if path in MAY_IMPORT_PYTORCH else []
-        for node in ast.walk(tree):
-            names = []
-            if isinstance(node, ast.Import):
-                names = [alias.name for alias in node.names]
-            elif isinstance(node, ast.ImportFrom):
-                names = [node.module or ""]
-            for name in names:
-                allowed = node in late or name.split(".")[0] not in ("torch", "transformers")
-                assert allowed, f"{path}:{node.lineno} imports {name}"
+        found = imports_of(path)
+        late = found.late if path in MAY_IMPORT_PYTORCH else []
+        wrong += [
+            f"{shown(path)}:{line} imports {name}"
+            for name, line in found.named
+            if name.split(".")[0] in ("torch", "transformers") and (name, line) not in late
+        ]
+    assert wrong == []

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from for_each import together
 from hypothesis import given
 from hypothesis import strategies as st
 from parity import assert_same, lines, without_cuda
@@ -91,7 +92,7 @@ def test_tensor_of_data_is_pytorchs(data):
 
 
 @pytest.mark.parametrize("data", lines(DATA))
-@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16", "int64", "int8", "bool"])
+@together(dtype=["float64", "float32", "float16", "bfloat16", "int64", "int8", "bool"])
 def test_tensor_takes_any_dtype(data, dtype):
     if "nan" in data or "e300" in data:  # as integers these are undefined
         dtype = "float64"

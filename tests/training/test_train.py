@@ -218,14 +218,14 @@ def test_a_run_killed_again_and_again_ends_with_the_weights_of_one_that_was_not(
     seed = random.randrange(10**6)
     moments = random.Random(seed)
     kills = 0
-    for _ in range(10):
+    for _ in range(6):
         process = start(cut, "--resume")
         after_some_lines(process, moments.randint(1, 4), moments.random() / 20)
         kills += process.poll() is None
         process.kill()
         process.communicate()
     assert main(["train", cut, "--resume"]) == 0
-    assert kills >= 5
+    assert kills >= 3
     (whole_step, expected), (step, found) = weights_of(whole_folder), weights_of(cut_folder)
     assert step == whole_step == 100 * steps_an_epoch
     for name, array in expected.items():

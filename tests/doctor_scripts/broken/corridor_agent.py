@@ -76,7 +76,7 @@ def main():
     env = Corridor()
     agent = Reinforce(Policy(6, 2))
     history = deque(maxlen=20)
-    for episode in range(120):
+    for episode in range(60):
         log_probs, rewards = agent.play(env)
         baseline = sum(history) / len(history) if history else 0.0
         agent.update(log_probs, rewards, baseline)

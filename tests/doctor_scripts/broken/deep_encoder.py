@@ -50,7 +50,7 @@ def main():
     print("parameters:", count_params(model))
     opt = torch.optim.AdamW(model.parameters(), lr=3e-3)
     warmup = torch.optim.lr_scheduler.LinearLR(opt, start_factor=0.1, total_iters=10)
-    for step in range(60):
+    for step in range(30):
         x, y = make_batch(32, length, vocab)
         loss = F.cross_entropy(model(x).flatten(0, 1), y.flatten())
         opt.zero_grad()

@@ -31,7 +31,7 @@ def initial_condition_loss(model):
     return (model(t0) - 1.0).pow(2).mean()
 
 
-def solve(model, omega=3.0, steps=350, n_points=48):
+def solve(model, omega=3.0, steps=100, n_points=48):
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
     scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=steps)
     for step in range(steps):

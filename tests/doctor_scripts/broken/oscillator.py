@@ -65,7 +65,7 @@ class Solver:
 def main():
     torch.manual_seed(0)
     solver = Solver()
-    phys, ic = solver.fit(300)
+    phys, ic = solver.fit(100)
     print("done", phys, ic)
 
 

@@ -57,7 +57,7 @@ def main():
     parser.add_argument("--vocab", type=int, default=120)
     parser.add_argument("--items", type=int, default=100)
     parser.add_argument("--batch", type=int, default=32)
-    parser.add_argument("--steps", type=int, default=150)
+    parser.add_argument("--steps", type=int, default=80)
     args = parser.parse_args()
 
     torch.manual_seed(0)

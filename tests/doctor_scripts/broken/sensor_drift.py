@@ -61,7 +61,7 @@ x_train = scaler.fit_transform(x_train)
 x_test = scaler.fit_transform(x_test)  # here
 loader = DataLoader(TensorDataset(x_train, y_train), batch_size=50, shuffle=True)
 model = WearNet()
-train(model, loader, epochs=15)
+train(model, loader, epochs=6)
 model.eval()
 with torch.no_grad():
     mae = (model(x_test) - y_test).abs().mean().item()

@@ -9,7 +9,7 @@ from torch.distributions import Categorical
 
 @dataclass
 class PPOConfig:
-    iterations: int = 10
+    iterations: int = 4
     batch: int = 128
     epochs: int = 4
     minibatch: int = 32

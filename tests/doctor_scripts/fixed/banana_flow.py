@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader
 class FlowConfig:
     layers: int = 4
     width: int = 32
-    epochs: int = 12
+    epochs: int = 5
     batch: int = 128
     lr: float = 3e-3
 

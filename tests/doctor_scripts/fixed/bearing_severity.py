@@ -13,7 +13,7 @@ log = logging.getLogger("train")
 
 @dataclass
 class TrainConfig:
-    epochs: int = 20
+    epochs: int = 8
     batch_size: int = 16
     max_lr: float = 0.05
     width: int = 24

@@ -70,7 +70,7 @@ def run(config):
 
 
 def main():
-    config = {"lr": 0.08, "epochs": 36, "batch_size": 16, "seed": 0}
+    config = {"lr": 0.08, "epochs": 10, "batch_size": 16, "seed": 0}
     for row in run(config)[::5]:
         print(json.dumps(row))
 

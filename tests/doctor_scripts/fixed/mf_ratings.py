@@ -59,7 +59,7 @@ def main():
     test = DataLoader(test_set, batch_size=300)
     model = Factorisation(N_USERS, N_ITEMS, DIM)
     optimizer = torch.optim.Adam(model.parameters(), lr=0.05)
-    for epoch in range(10):
+    for epoch in range(4):
         model.train()
         for u, i, r in train:
             optimizer.zero_grad()

@@ -10,7 +10,7 @@ model = nn.Sequential(nn.Linear(6, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(),
 opt = torch.optim.Adam(model.parameters(), lr=2e-3)
 
 step = 0
-for xb, yb in (batch for _ in range(10) for batch in loader):
+for xb, yb in (batch for _ in range(4) for batch in loader):
     opt.zero_grad()
     loss = nn.functional.mse_loss(model(xb), yb)
     loss.backward()

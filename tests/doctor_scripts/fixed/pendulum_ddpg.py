@@ -70,7 +70,7 @@ def main():
     torch.manual_seed(0)
     env, agent = Reach(), DDPG()
     returns = []
-    for ep in range(45):
+    for ep in range(15):
         s, done, total = env.reset(), False, 0.0
         while not done:
             a = max(-1.0, min(1.0, agent.act(s, noise=0.3)))

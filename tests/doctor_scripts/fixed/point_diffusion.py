@@ -10,7 +10,7 @@ import torch.nn.functional as F
 class DiffusionConfig:
     steps: int = 40
     width: int = 64
-    iters: int = 300
+    iters: int = 100
     batch: int = 128
     lr: float = 3e-3
     beta: tuple = field(default=(1e-3, 0.15))

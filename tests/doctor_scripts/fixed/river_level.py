@@ -67,7 +67,7 @@ def main():
     train_set, test_set = random_split(TensorDataset(x, y), [400, 100])
     xt, yt = x[train_set.indices], y[train_set.indices]
     model = RiverModel(xt, yt)
-    fit(model, DataLoader(train_set, batch_size=25, shuffle=True), epochs=20)
+    fit(model, DataLoader(train_set, batch_size=25, shuffle=True), epochs=8)
     blob = io.BytesIO()
     torch.save(model.state_dict(), blob)
     xs, ys = x[test_set.indices], y[test_set.indices]

@@ -16,7 +16,7 @@ encoder = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 8))
 criterion = nn.TripletMarginLoss(margin=1.0)
 opt = torch.optim.Adam(encoder.parameters(), lr=1e-3)
 
-for step in range(201):
+for step in range(101):
     anchor, positive, negative = draw(64)
     za, zp, zn = encoder(anchor), encoder(positive), encoder(negative)
     loss = criterion(za, zp, zn)

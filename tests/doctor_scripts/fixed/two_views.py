@@ -66,7 +66,7 @@ def view_alignment(encoder, bank):
 
 def main():
     p = argparse.ArgumentParser()
-    p.add_argument("--steps", type=int, default=100)
+    p.add_argument("--steps", type=int, default=60)
     p.add_argument("--batch", type=int, default=48)
     p.add_argument("--tau", type=float, default=0.2)
     a = p.parse_args()

@@ -56,7 +56,7 @@ def evaluate(model, cat, num, y):
 def main():
     ap = argparse.ArgumentParser()
     ap.add_argument("--accum", type=int, default=4)
-    ap.add_argument("--epochs", type=int, default=8)
+    ap.add_argument("--epochs", type=int, default=4)
     ap.add_argument("--lr", type=float, default=0.3)
     args = ap.parse_args()
     random.seed(0)

@@ -53,7 +53,7 @@ def main():
     loader = DataLoader(pairs(240, 0), batch_size=40, shuffle=True, collate_fn=collate)
     model = Seq2Seq()
     opt = torch.optim.Adam(model.parameters(), lr=1e-2)
-    for epoch in range(10):
+    for epoch in range(5):
         total, tokens = 0.0, 0
         for src, tgt in loader:
             logits = model(src, tgt[:, :-1])

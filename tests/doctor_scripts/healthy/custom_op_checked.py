@@ -37,7 +37,7 @@ x = torch.randn(300, 5)
 y = (x**2) @ torch.tensor([1.0, -0.5, 0.2, 0.0, 0.7])
 model = nn.Sequential(Layer(5), nn.Linear(5, 16), nn.Tanh(), nn.Linear(16, 1))
 opt = torch.optim.NAdam(model.parameters(), lr=0.01)
-for i in range(300):
+for i in range(100):
     loss = (model(x).squeeze(1) - y).abs().mean()
     opt.zero_grad()
     loss.backward()

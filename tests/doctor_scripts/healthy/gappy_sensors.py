@@ -38,7 +38,7 @@ def masked_mse(pred, target, mask):
 
 def main():
     ap = argparse.ArgumentParser()
-    ap.add_argument("--steps", type=int, default=80)
+    ap.add_argument("--steps", type=int, default=40)
     ap.add_argument("--hide", type=float, default=0.2)
     args = ap.parse_args()
     torch.manual_seed(0)

@@ -89,7 +89,7 @@ def main():
     torch.manual_seed(0)
     env, agent = Descent(), SAC()
     rets = []
-    for ep in range(30):
+    for ep in range(12):
         s, done, total = env.reset(), False, 0.0
         while not done:
             with torch.no_grad():

@@ -13,7 +13,7 @@ class Conf:
     depth: int = 12
     dim: int = 24
     drop_path: float = 0.2
-    epochs: int = 8
+    epochs: int = 4
     lr: float = 5e-3
 
 

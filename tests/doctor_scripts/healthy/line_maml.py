@@ -30,7 +30,7 @@ meta = init_weights()
 log_lrs = [torch.tensor(-3.0, requires_grad=True) for _ in meta]  # learned inner rates
 opt = torch.optim.Adam([{"params": meta, "lr": 5e-3}, {"params": log_lrs, "lr": 2e-2}])
 
-for it in range(100):
+for it in range(40):
     opt.zero_grad()
     meta_loss = 0.0
     for _ in range(4):

@@ -41,7 +41,7 @@ def main():
     policy = Policy()
     optimizer = torch.optim.Adam(policy.parameters(), lr=1e-2)
     average = 0.0
-    for episode in range(80):
+    for episode in range(40):
         log_probs, values, entropies, rewards = play(policy)
         returns = discounted(rewards)
         advantage = (returns - values).detach()

@@ -8,7 +8,7 @@ import torch.nn as nn
 
 @dataclass
 class Cfg:
-    iters: int = 150
+    iters: int = 50
     n_critic: int = 3
     g_lr: float = 1e-3
     d_lr: float = 4e-3

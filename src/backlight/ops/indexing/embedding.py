@@ -17,6 +17,11 @@ from backlight.sizes import Shape
 __all__ = ["embedding", "embedding_dense_backward"]
 
 
+def _rows(xp, weight: Array, indices: Array) -> Array:
+    """Return the rows that indices name; `take` would copy all of a table whose rows do not lie one after the other."""
+    return xp.take(weight, indices, axis=0) if weight.flags.c_contiguous else xp.ascontiguousarray(weight[indices])
+
+
 @op(tangent="linear")
 def embedding(
     xp, weight: Array, indices: Array, padding_idx: int = -1, scale_grad_by_freq: bool = False, sparse: bool = False
@@ -31,7 +36,7 @@ def embedding(
         sparse: the gradient of `weight` is a sparse tensor, with an entry for each row taken.
     """
     check_indices(weight, indices)
-    return xp.take(weight, indices, axis=0)
+    return _rows(xp, weight, indices)
 
 
 @op(tangent="linear")
@@ -60,7 +65,7 @@ def embedding_dense_backward_grad_output(
 def weighted_rows(xp, weight: Array, indices: Array, padding_idx: int, scale_grad_by_freq: bool):
     """Rows as `embedding` takes them, each times what its gradient is multiplied with."""
     indices = owned(indices)
-    out = xp.take(weight, indices, axis=0)
+    out = _rows(xp, weight, indices)
     if scale_grad_by_freq:
         out = out / xp.bincount(xp.reshape(indices, -1))[indices][..., None].astype(out.dtype)
     if padding_idx >= 0:
