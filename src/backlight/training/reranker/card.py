@@ -78,8 +78,8 @@ def _ranking(result: Result, settings: Mapping) -> list[str]:
         "",
         paragraph(
             f"nDCG@10 on held-out queries. For each, its documents in the data and the top results of {how} are",
-            f"ranked, {settings['candidates']} in total. The positives are always among them, and the negatives are those",
-            "that BM25 ranks highest, which is hard for BM25. The weights were selected on some of these queries, which",
+            f"ranked, {settings['candidates']} in total. Positives are always among them; negatives are those that",
+            "BM25 ranks highest, which is hard for BM25. The weights were selected on some of these queries, which",
             "favours the model a little. Intervals are 95 %, by paired bootstrap over queries.",
         ),
         "",
