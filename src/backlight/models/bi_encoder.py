@@ -16,7 +16,7 @@ import numpy as np
 
 from backlight.engine.grad_mode import no_grad
 from backlight.models.encoders.encoder import Cut, Encoder, KeyWeights, Trace
-from backlight.models.pairs import ApartReader, Pair, PairBatch
+from backlight.models.pairs import Pair, PairBatch, SeparateReader
 from backlight.models.pooling import READ_ALONE, pooled, weights_of
 from backlight.models.scorer import Progress, no_progress
 from backlight.models.scoring import PairScorer, finite_scores, passes
@@ -58,9 +58,9 @@ class BiEncoder(PairScorer):
         return self.query_tokenizer or self.tokenizer
 
     @property
-    def reader(self) -> ApartReader:
+    def reader(self) -> SeparateReader:
         """What reads pairs of texts."""
-        return ApartReader(self.tokenizer, self.query_tokenizer)
+        return SeparateReader(self.tokenizer, self.query_tokenizer)
 
     def embed_texts(
         self, batch: Batch, inputs_embeds: Tensor | None = None, trace: Trace | Cut | KeyWeights | None = None

@@ -293,7 +293,7 @@ def query_room(query: int, document: int, room: int) -> int:
     return min(query, max(room // 2, room - document))
 
 
-class ApartReader:
+class SeparateReader:
     """Reads query and document as two sequences, as bi-encoders do.
 
     Args:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from backlight.errors import InputError
-from backlight.models.pairs import ApartReader, Pair, PairReader
+from backlight.models.pairs import Pair, PairReader, SeparateReader
 from backlight.models.prefixed_tokens import PrefixedTokenizer
 from backlight.models.prompts import INSTRUCTION, Prompt, PromptReader, qwen3_prompt
 from backlight.models.tokens import Tokenizer, TokenizerSettings
@@ -41,13 +41,13 @@ def tokenizer_in_memory(tokenizer: Any, longest: int) -> Tokenizer:
     return Tokenizer.of(library, settings, int(min(longest, settings.model_max_length or longest)))
 
 
-def apart_reader(tokenizer: Any, prompts: Sequence[str], longest: Sequence[int]) -> ApartReader:
+def separate_reader(tokenizer: Any, prompts: Sequence[str], longest: Sequence[int]) -> SeparateReader:
     """Return what reads query and document apart, each with its prompt and length."""
     read = [
         PrefixedTokenizer.with_prompt(tokenizer_in_memory(tokenizer, most), prompt)
         for prompt, most in zip(prompts, longest)
     ]
-    return ApartReader(read[1], query_tokenizer=read[0])
+    return SeparateReader(read[1], query_tokenizer=read[0])
 
 
 def prompt_of(template: str | None, instruction: str | None, tokenizer: Tokenizer, name: str) -> Prompt:
@@ -96,7 +96,7 @@ def reads_alike(reader: PairReader | PromptReader, features: Mapping[str, Any]) 
     return reader([PROBE])[0].ids.tolist() == features["input_ids"][0].tolist()
 
 
-def check_apart(reader: ApartReader, features: Sequence[Mapping[str, Any]], name: str) -> None:
+def check_separate(reader: SeparateReader, features: Sequence[Mapping[str, Any]], name: str) -> None:
     """Raise unless a reader gives the ids of the probe's texts that a model's preprocessing gave.
 
     Args:

@@ -31,12 +31,12 @@ from backlight.adapters.torch_models.kinds import (
 from backlight.adapters.torch_models.readers import (
     FUNCTION_OF_PAIRS,
     PROBE,
-    apart_reader,
-    check_apart,
+    check_separate,
     ended,
     prompt_in_chat,
     prompt_of,
     reads_alike,
+    separate_reader,
     tokenizer_in_memory,
     tokenizer_restored,
 )
@@ -256,10 +256,10 @@ def _apart(model: Any, options: Options, kind: type[TwoTowers], similarity: str)
             for text, prompt, task in zip(PROBE, prompts, TASKS)
         ]
     lengths = [min(length, most) for length in lengths]
-    reader = apart_reader(model.tokenizer, prompts, lengths)
-    check_apart(reader, features, name)
+    reader = separate_reader(model.tokenizer, prompts, lengths)
+    check_separate(reader, features, name)
     if options.max_length is not None:
-        reader = apart_reader(model.tokenizer, prompts, [_longest(options, length) for length in lengths])
+        reader = separate_reader(model.tokenizer, prompts, [_longest(options, length) for length in lengths])
     readings = []
     for task, found in zip(TASKS, features):
         constants, segments = _constants(found)

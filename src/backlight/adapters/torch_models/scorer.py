@@ -32,7 +32,7 @@ from backlight.adapters.torch_models.temporary_changes import (
 )
 from backlight.errors import GraphError, InputError
 from backlight.models.encoders.encoder import Cut, Trace, chosen_layer
-from backlight.models.pairs import ApartReader, Pair, PairBatch, PairReader
+from backlight.models.pairs import Pair, PairBatch, PairReader, SeparateReader
 from backlight.models.prompts import PromptReader
 from backlight.models.scorer import PYTORCH, Execution, Inside, MaskGradients, StateGradients
 from backlight.models.scoring import ACTIVATIONS, Activation, PairScorer, finite_scores
@@ -75,7 +75,7 @@ class TorchScorer(PairScorer):
     def __init__(
         self,
         model: Any,
-        reader: PairReader | ApartReader | PromptReader,
+        reader: PairReader | SeparateReader | PromptReader,
         *,
         name: str,
         score_name: str = "logit",

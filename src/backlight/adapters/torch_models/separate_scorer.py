@@ -22,13 +22,13 @@ class SeparateScorer(TorchScorer):
 
     def score(self, batch: PairBatch, inputs_embeds: np.ndarray | None = None) -> np.ndarray:
         """Return the raw score of each pair."""
-        return self._scores_apart(batch.pairs) if inputs_embeds is None else super().score(batch, inputs_embeds)
+        return self._separate_scores(batch.pairs) if inputs_embeds is None else super().score(batch, inputs_embeds)
 
     def scores_of(self, pairs: Iterable[Pair], progress: Progress = no_progress) -> np.ndarray:
         """Return the raw score of each pair; each distinct text runs once."""
         found = []
         for some in passes(pairs, tokens=TOKENS_COMPARED):
-            found.append(self._scores_apart(some))
+            found.append(self._separate_scores(some))
             progress(len(some))
         return np.concatenate(found) if found else np.empty(0, np.float32)
 
@@ -73,7 +73,7 @@ class SeparateScorer(TorchScorer):
         with torch_library().no_grad():
             return [self._running.encode(side, part)[0] for side, part in enumerate(group)], group
 
-    def _scores_apart(self, pairs: Sequence[Pair]) -> np.ndarray:
+    def _separate_scores(self, pairs: Sequence[Pair]) -> np.ndarray:
         """Return the score of each pair, each distinct text encoded once, without recording."""
         encoded: list[list] = []
         numbers = np.empty((len(pairs), 2), np.int64)

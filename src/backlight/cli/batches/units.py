@@ -110,7 +110,7 @@ def _work_here(given: Namespace) -> int:
         return 0
     worker = worker_for(UnitTask(str(given.out), given.model, given.input))
     for unit in todo:
-        found = worker.do(unit)
+        found = worker.compute(unit)
         if not given.quiet:
             bad = f", {found.bad:,} bad" if found.bad else ""
             left = "" if found.created else " (another worker was first)"

@@ -2,9 +2,9 @@
 
 NOTE [Checksums of a job]
 Each part has a record in done/, written after the part's files are in their places: their sizes and hashes, how many
-rows and bad rows they hold, and of which job they are. A chunk is done when its record is there and all of that is so.
+rows and bad rows they hold, and of which job they are. A part is done when its record is there and all of that is so.
 A record, and job.json, ends with a hash of itself. Whatever is damaged is made again: a kill at any moment, even a
-loss of power that brings files to the disk in another order, leaves a chunk that is done or one that is computed again.
+loss of power that brings files to the disk in another order, leaves a part that is done or one that is computed again.
 """
 
 import hashlib

@@ -15,7 +15,7 @@ from pathlib import Path
 from backlight.errors import InputError
 from backlight.explain.batch.checksums import Damaged, Records, Repair
 from backlight.explain.batch.files import Fingerprint, lines_of, placed_lines, replacing, suffix_of
-from backlight.explain.batch.rows import START, BadRow, Place, Row, Unusable, bad_row, chunks, record_of, rows_from
+from backlight.explain.batch.rows import START, BadRow, Place, Row, Unusable, bad_row, batched, record_of, rows_from
 from backlight.models.texts import no_text_because
 
 SCHEMA = """
@@ -80,11 +80,11 @@ def make_store(
         temporary.unlink(missing_ok=True)
         with closing(sqlite3.connect(temporary)) as database:
             database.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;" + SCHEMA)
-            for some in chunks(named, AT_ONCE):
+            for some in batched(named, AT_ONCE):
                 queries_named, documents_named = zip(*some)
                 _put_names(database, "query", queries_named)
                 _put_names(database, "document", documents_named)
-            for some in chunks(judged, AT_ONCE):
+            for some in batched(judged, AT_ONCE):
                 database.executemany("INSERT OR REPLACE INTO judged VALUES (?, ?, ?)", some)
             for kind, texts in (("query", queries), ("document", documents)):
                 _put_texts(database, kind, texts)
@@ -108,7 +108,7 @@ def _put_texts(database: sqlite3.Connection, kind: str, file: Path) -> None:
             except Unusable:
                 unreadable.append(number)
 
-    for some in chunks(found(), AT_ONCE):
+    for some in batched(found(), AT_ONCE):
         database.executemany(f"UPDATE {kind} SET text = ? WHERE id = ?", some)
     if unreadable:
         database.execute("INSERT INTO unreadable VALUES (?, ?, ?)", (kind, len(unreadable), unreadable[0]))

@@ -2,10 +2,10 @@
 
 NOTE [A batch's folder]
     job.json                what decides every byte of the output: input, model, settings, versions
-    parts/part-00000.*      the rows of a chunk of the input
-    bad/part-00000.jsonl    the bad rows of the same chunk, if it has any; written before its part
+    parts/part-00000.*      some rows of the input
+    bad/part-00000.jsonl    the bad rows among them, if any; written before the part
     done/part-00000.json    the record of both, written after them (see NOTE [Checksums of a job])
-    bad_rows.jsonl          all bad rows, when all chunks are done
+    bad_rows.jsonl          all bad rows, when all parts are done
     summary.json, words.*   what was found in all of them
     sample.jsonl            the rows that the page shows
     report.html             the page (`backlight batch` writes it)
@@ -13,7 +13,7 @@ NOTE [A batch's folder]
     texts.sqlite            the texts of a collection; done/texts.json is its record
 A job for many workers also has plan.json, units.jsonl and units/ (see NOTE [A planned job] in
 explain/batch/sharding/plan.py).
-Files are written under a temporary name and renamed. A chunk is done when its record is there and its files are as
+Files are written under a temporary name and renamed. A part is done when its record is there and its files are as
 the record says; a job that goes on computes all others, each from its first row. What sums up the parts is written anew
 by every run. Nothing in the output depends on when it was written, so it is the same, byte for byte, however often the
 job was killed.

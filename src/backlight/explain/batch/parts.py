@@ -1,4 +1,4 @@
-"""Parts of the output: a chunk's rows as one file that is complete or absent."""
+"""Parts of the output: some rows as one file that is complete or absent."""
 
 import json
 import os
@@ -16,7 +16,7 @@ from backlight.explain.batch.collection import AT_ONCE
 from backlight.explain.batch.collection import RECORD as TEXTS_RECORD
 from backlight.explain.batch.files import remove, replacing, write_file
 from backlight.explain.batch.job import BAD, BAD_ROWS, PARTS
-from backlight.explain.batch.rows import BadRow, chunks
+from backlight.explain.batch.rows import BadRow, batched
 from backlight.explain.batch.settings import Settings
 
 
@@ -70,7 +70,7 @@ class Parts:
             raise Damaged("is not of this job", bad)
 
     def write(self, number: int, records: Sequence[dict], bad: Sequence[BadRow]) -> None:
-        """Write a part: its bad rows first, then its rows, then its record, which says that the chunk is done."""
+        """Write a part: its bad rows first, then its rows, then its record, which says that the part is done."""
         files = [self._part(number)]
         if bad:
             files.append(self._bad_part(number))
@@ -97,7 +97,7 @@ class Parts:
         self.damaged.pop(number, None)
 
     def forget(self, number: int) -> bool:
-        """Remove the record of a part that was damaged: its chunk is to be done again. Return whether it had one."""
+        """Remove the record of a damaged part, so that it is computed again. Return whether it had one."""
         record = self._folder / DONE / f"{part_name(number)}.json"
         if not os.path.lexists(record):
             return False
@@ -117,7 +117,7 @@ class Parts:
 
     def join_bad_rows(self) -> None:
         """Write the bad rows of all parts into one file."""
-        write_records(self._folder / BAD_ROWS, chunks(self.bad_rows(), AT_ONCE), BAD_COLUMNS)
+        write_records(self._folder / BAD_ROWS, batched(self.bad_rows(), AT_ONCE), BAD_COLUMNS)
 
     def tidy(self, count: int) -> Iterator[Repair]:
         """Remove parts beyond the last, and name what else lies among the parts. `count`: how many parts there are."""

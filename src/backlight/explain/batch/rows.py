@@ -2,7 +2,7 @@
 
 NOTE [Bad rows]
 A line that cannot be used becomes a `BadRow` in its place. It is counted, written down with its reason, and the others
-go on. Rows and bad rows together keep the order of the input, so a chunk of both is the same each time it is read.
+go on. Rows and bad rows together keep the order of the input, so a part of both is the same each time it is read.
 """
 
 import json
@@ -245,8 +245,8 @@ def rows_from(records: Iterable[tuple[Place, Iterable[Row | BadRow]]], start: Pl
         skip = 0
 
 
-def chunks(items: Iterable, size: int) -> Iterator[list]:
-    """Cut what is given into lists of `size`."""
+def batched(items: Iterable, size: int) -> Iterator[list]:
+    """Yield the items in lists of `size`."""
     items = iter(items)
     while chunk := list(islice(items, size)):
         yield chunk

@@ -1,4 +1,4 @@
-"""Run a batch: chunk after chunk, from where the job stood to the end, then the summary."""
+"""Run a batch: part after part, from where the job stopped to the end, then the summary."""
 
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
@@ -14,7 +14,7 @@ from backlight.explain.batch.inputs import Given, Reading, Source, keep_spooled,
 from backlight.explain.batch.job import BAD_ROWS, ID, begin, check_folder, clear, describe, drop_cut_short
 from backlight.explain.batch.lock import only_process
 from backlight.explain.batch.parts import Parts
-from backlight.explain.batch.rows import BadRow, Row, chunks
+from backlight.explain.batch.rows import BadRow, Row, batched
 from backlight.explain.batch.settings import Settings
 from backlight.explain.batch.sharding.packed_parts import unpack_parts
 from backlight.explain.batch.sharding.stores import FolderStore
@@ -187,17 +187,17 @@ class _Run:
         if self.strict:
             for bad in parts.bad_rows():
                 self._refuse(bad["line"], bad["reason"])
-        for number, chunk in enumerate(chunks(self.source.rows(), self.worker.settings.rows)):
+        for number, part_rows in enumerate(batched(self.source.rows(), self.worker.settings.rows)):
             count += 1
-            rows, share = self.progress.rows + len(chunk), min(1.0, chunk[-1].line / self.lines)
+            rows, share = self.progress.rows + len(part_rows), min(1.0, part_rows[-1].line / self.lines)
             if number in before:
-                done_before = self.progress.before + len(chunk)
+                done_before = self.progress.before + len(part_rows)
                 self.progress = replaced(self.progress, rows=rows, before=done_before, share=share)
                 continue
             if number in parts.damaged:
                 damage = parts.damaged[number]
                 self._repaired(Repair(damage.file, str(damage)))
-            bad = self._do(number, chunk, parts)
+            bad = self._write_part(number, part_rows, parts)
             self.progress = replaced(self.progress, rows=rows, share=share, bad=self.progress.bad + bad)
             self.watch(self.progress)
         if not self.progress.rows:
@@ -205,11 +205,11 @@ class _Run:
         for repair in parts.tidy(count):
             self._repaired(repair)
 
-    def _do(self, number: int, chunk: list[Row | BadRow], parts: Parts) -> int:
-        """Write the part of a chunk, and return how many of its rows are bad."""
+    def _write_part(self, number: int, part_rows: list[Row | BadRow], parts: Parts) -> int:
+        """Write a part, and return the number of its bad rows."""
         if self.strict:
-            self._refuse_first_of(chunk)
-        results = self.worker.results(chunk, self.progress.rows, self._watched(chunk))
+            self._refuse_first_of(part_rows)
+        results = self.worker.results(part_rows, self.progress.rows, self._watched(part_rows))
         bad = [one for one in results if isinstance(one, BadRow)]
         if self.strict:
             self._refuse_first_of(bad)
@@ -227,13 +227,13 @@ class _Run:
         for file, before in zip(self.source.files, self.stats):
             check_unchanged(file, before)
 
-    def _watched(self, chunk: list[Row | BadRow]) -> Callable[[int], None]:
-        began, ends, done = self.progress, min(1.0, chunk[-1].line / self.lines), 0
+    def _watched(self, part_rows: list[Row | BadRow]) -> Callable[[int], None]:
+        began, ends, done = self.progress, min(1.0, part_rows[-1].line / self.lines), 0
 
         def progress(newly: int) -> None:
             nonlocal done
             done += newly
-            share = began.share + (ends - began.share) * done / len(chunk)
+            share = began.share + (ends - began.share) * done / len(part_rows)
             self.watch(replaced(began, rows=began.rows + done, share=share))
 
         return progress

@@ -18,7 +18,7 @@ from backlight.explain.batch.excerpts import SIDES, excerpt
 from backlight.explain.batch.files import write_file
 from backlight.explain.batch.job import SAMPLE, SUMMARY
 from backlight.explain.batch.parts import Parts, line_of, write_records
-from backlight.explain.batch.rows import chunks
+from backlight.explain.batch.rows import batched
 from backlight.explain.batch.settings import Settings
 from backlight.explain.batch.words import WORD_COLUMNS, word_records, words_of
 from backlight.models.languages import other_language
@@ -335,7 +335,7 @@ def summarise(
         }
         parts.join_bad_rows()
         if settings.explains:
-            words = chunks(chain.from_iterable(word_records(tally.database, side) for side in SIDES), AT_ONCE)
+            words = batched(chain.from_iterable(word_records(tally.database, side) for side in SIDES), AT_ONCE)
             write_records(folder / f"words.{settings.format}", words, WORD_COLUMNS)
         write_file(folder / SAMPLE, b"".join(lines))
         write_file(folder / SUMMARY, (json.dumps(summary, ensure_ascii=False, indent=1) + "\n").encode())

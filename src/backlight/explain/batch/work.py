@@ -1,6 +1,6 @@
-"""One chunk: read its pairs, run them in buckets of like length, and give the results in the order of the rows.
+"""The rows of a part: read their pairs, run them in buckets of similar length, and return results in input order.
 
-The last bits of a pair's numbers depend on the pairs in its batch. A chunk is always the same rows,
+The last bits of a pair's numbers depend on the pairs in its batch. A part always has the same rows,
 so it is always cut into the same buckets.
 """
 
@@ -29,7 +29,7 @@ from backlight.models.scoring import passes
 class Job:
     """A pair on its way through the model."""
 
-    place: int  # in the chunk
+    place: int  # in the part
     row: Row
     pairs: tuple[Pair, ...]  # one, or with windows "mean" one for each window
     window: int | None = None  # which one it is, from 1

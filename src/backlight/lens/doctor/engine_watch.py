@@ -221,12 +221,12 @@ class EngineWatch(Watcher):
         if known is None:
             plain = call.name.strip("_")
             plain = IN_PLACE_OPERATORS.get(plain, plain)
-            known = self._of_name[call.name] = plain, Sender(self, self._who_wants({call.name, plain}))
+            known = self._of_name[call.name] = plain, Sender(self, self._receivers_of({call.name, plain}))
         self.name = known[0]
         known[1](call)
         self.inputs, self.outs = [], []
 
-    def _who_wants(self, names: set[str]) -> tuple:
+    def _receivers_of(self, names: set[str]) -> tuple:
         return tuple(
             one for one in self.listeners["called"] if one.__self__.calls is None or names & one.__self__.calls
         )

@@ -1,4 +1,4 @@
-"""Complex numbers of their parts, and their parts, conjugates (NOTE [Conjugates] in conjugate_views.py) and views."""
+"""Complex numbers from parts, their parts, conjugates (NOTE [Conjugates] in ops/conjugate_views.py) and views."""
 
 import numpy as np
 

@@ -181,7 +181,7 @@ def _normal_form(operands: Sequence[TensorState], labels: Sequence[str], output:
     sizes = _label_sizes(pairs)
     pairs = [_without_ones(operand, term, sizes) for operand, term in pairs]
     counts = Counter(label for _, term in pairs for label in term) + Counter(output)
-    pairs = [_without_lone(operand, term, counts) for operand, term in pairs]
+    pairs = [_without_single_letters(operand, term, counts) for operand, term in pairs]
     return [operand for operand, _ in pairs], [term for _, term in pairs]
 
 
@@ -231,7 +231,7 @@ def _without_ones(operand: TensorState, term: str, sizes: dict):
     return operand.squeeze(tuple(ones)), "".join(label for dim, label in enumerate(term) if dim not in ones)
 
 
-def _without_lone(operand: TensorState, term: str, counts):
+def _without_single_letters(operand: TensorState, term: str, counts):
     """Sum over labels that stand nowhere else."""
     lone = [dim for dim, label in enumerate(term) if counts[label] == 1]
     if not lone:

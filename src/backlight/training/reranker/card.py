@@ -41,7 +41,7 @@ def _what(settings: Mapping, model: TrainedModel) -> list[str]:
         "# A reranker",
         "",
         f"A cross-encoder, trained by `backlight train-reranker` from {start}{head}: it reads a query and a document",
-        "together and gives a logit, whose sigmoid is the probability that the document answers the query.",
+        "together and outputs a logit, whose sigmoid is the probability that the document answers the query.",
         "",
         "```python",
         "from backlight.explain.reranker import Reranker",
@@ -77,10 +77,10 @@ def _ranking(result: Result, settings: Mapping) -> list[str]:
         "## How well it ranks",
         "",
         paragraph(
-            f"nDCG@10 on queries that were held out. For each, its documents in the data and the best of {how} are",
-            f"ranked, {settings['candidates']} in all. Right documents are always among them, and the others are those",
-            "that BM25 takes for right, which is hard on BM25. The weights were chosen by some of these queries, which",
-            "flatters the model a little. Intervals are 95 %, paired, by drawing queries anew.",
+            f"nDCG@10 on held-out queries. For each, its documents in the data and the top results of {how} are",
+            f"ranked, {settings['candidates']} in total. Positives are always among them; negatives are those that",
+            "BM25 ranks highest, which is hard for BM25. The weights were selected on some of these queries, which",
+            "favours the model a little. Intervals are 95 %, by paired bootstrap over queries.",
         ),
         "",
         *figure_lines(result.figures),
@@ -115,8 +115,8 @@ def _calibration(calibration: Calibration) -> list[str]:
         paragraph(
             "A scale and an offset of the logit were fitted on the held-out queries' documents (Platt 1999) and are",
             f"part of the last layer: {platt.scale:.4g} · trained logit {platt.offset:+.4g}. The sigmoid of the logit",
-            "is the probability that a document among such candidates is right; where right documents are more or less",
-            "frequent, it is too low or too high.",
+            "is the probability that a document among such candidates is relevant; if relevant documents are more or",
+            "less frequent, it is too low or too high.",
         ),
         "",
         "Expected calibration error (ten bins); after: with a scale and an offset from the other half of the queries.",
@@ -162,10 +162,10 @@ def _limits(result: Result, config: Mapping) -> list[str]:
     return [
         "## Limits",
         "",
-        "- Measured on queries like those it was trained on, from the same data; on other texts nothing was measured.",
-        "- Wrong documents that rankings found were not read by people: some may be right.",
+        "- Measured on queries from the same data as the training queries; other texts were not measured.",
+        "- Mined negatives were not read by people: some may be relevant.",
         "- Documents of held-out queries may have been seen in training, for other queries.",
-        f"- What is wrong or one-sided in the data is in the model. {_count_text(result)}",
+        f"- Errors and biases of the data are in the model. {_count_text(result)}",
     ]
 
 
