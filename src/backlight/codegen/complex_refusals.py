@@ -103,7 +103,7 @@ def refusal(name: str, values: Sequence):
         values: the arrays, or lists of arrays, of the call.
     """
     arrays = [one for value in values for one in (value if isinstance(value, (list, tuple)) else (value,))]
-    kinds = [array.dtype for array in arrays if array is not None and array.dtype.kind == "c"]
+    kinds = [array.dtype for array in arrays if array is not None and array.dtype.kind in "cW"]
     kind = from_numpy_dtype(kinds[0]).old_name if kinds else "ComplexFloat"
     if name in KERNELS:
         return UnsupportedError(f"\"{KERNELS[name]}\" not implemented for '{kind}'")

@@ -185,7 +185,7 @@ def positions_in(base: TensorState, view: TensorState) -> np.ndarray:
 
 def shows_parts(base: TensorState, view: TensorState) -> bool:
     """Tell whether a view shows real numbers of a complex base, or complex numbers of a real one."""
-    return (base._data.dtype.kind == "c") != (view._data.dtype.kind == "c")
+    return (base._data.dtype.kind in "cW") != (view._data.dtype.kind in "cW")
 
 
 def _places(memory: np.ndarray) -> np.ndarray:

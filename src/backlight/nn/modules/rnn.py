@@ -197,7 +197,7 @@ class RNNBase(Module):
         places = self.num_layers * self._directions
         shapes = [(places, batch, size) for size in self._state_sizes()]
         if states is None:
-            return [zeros(shape, dtype=rows.dtype) for shape in shapes]
+            return [zeros(shape, dtype=rows.dtype, device=rows.device) for shape in shapes]
         for number, (state, shape) in enumerate(zip(states, shapes, strict=True)):
             if tuple(state.shape) != shape:
                 name = "hidden" if len(shapes) == 1 else f"hidden[{number}]"

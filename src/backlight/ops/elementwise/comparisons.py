@@ -6,6 +6,7 @@ from backlight.codegen.declaration import Array, op
 from backlight.dtypes import from_numpy_dtype
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, ShapeError
+from backlight.kernels.elementwise.complex_parts import imaginary_parts
 from backlight.ops.number_operands import no_bools, no_floats
 from backlight.ops.type_promotion import BOOL, category
 
@@ -189,7 +190,7 @@ def isneginf(xp, input: Array):
 @op(complex="own")
 def isreal(xp, input: Array):
     """Tell where the input is a real number: of complex numbers, where the imaginary part is 0."""
-    return input.imag == 0 if input.dtype.kind == "c" else xp.ones(input.shape, BOOL)
+    return imaginary_parts(input) == 0 if input.dtype.kind in "cW" else xp.ones(input.shape, BOOL)
 
 
 @op

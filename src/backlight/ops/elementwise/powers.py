@@ -190,7 +190,7 @@ ldexp.derivative("other", formula="grad · input · 2^other · ln 2")(lambda gra
 @op(promote="float", tangent="symmetric", dtype_error=no_integers("logaddexp_cpu"), complex="holomorphic")
 def logaddexp(xp, input: Array, other: Array):
     """log(exp(input) + exp(other)), without overflow."""
-    if input.dtype.kind != "c":
+    if input.dtype.kind not in "cW":
         return xp.logaddexp(input, other)
     larger = input.real >= other.real
     most = xp.where(larger, input, other)

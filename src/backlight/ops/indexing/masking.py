@@ -1,6 +1,7 @@
 """Elements picked by a mask, and the places where a tensor is not zero."""
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from backlight.codegen.declaration import Array, op
 from backlight.codegen.runtime_support import sum_to_shape
@@ -165,7 +166,8 @@ def nonzero(input: TensorState, *, as_tuple: bool = False):
     if as_tuple:
         found = np.nonzero(data if data.ndim else data.reshape(1))
         return tuple(wrap(np.ascontiguousarray(places)) for places in found)
-    return wrap(np.asfortranarray(np.argwhere(data)))
+    found = np.asfortranarray(np.argwhere(data))
+    return wrap(found if found.size else as_strided(found, strides=(found.itemsize, 0)))  # the strides of (1, count)
 
 
 def nonzero_static(input: TensorState, *, size: int, fill_value: int = -1):

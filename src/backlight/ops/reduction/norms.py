@@ -39,7 +39,7 @@ divide_or_zero.derivative("other", formula="−grad · out / other, 0 where othe
 
 def length_of(xp, values: Array, ord: float, dims: Sequence[int] | None, keepdim: bool):
     """Return (Σ |x|^ord)^(1/ord) over `dims` and its limits: 0 counts what is not 0, ±inf take an extreme."""
-    if values.dtype.kind == "c":
+    if values.dtype.kind in "cW":
         values = xp.abs(values)
     if ord == 2:
         return xp.sqrt(xp.add.reduce(values * values, dims, None, None, keepdim))
@@ -132,8 +132,8 @@ def check_not_narrower(name: str, x: TensorState, dtype: dtype) -> None:
     """Raise PyTorch's error for a norm to be computed in a dtype that does not hold the input."""
     if not has_gradient(dtype.numpy):
         raise ShapeError(f"{name}: dtype should be floating point or complex, but got {dtype.old_name}")
-    if (x._data.dtype.kind == "c") != dtype.is_complex:
-        kinds = ("real for real", "complex for complex")[x._data.dtype.kind == "c"]
+    if (x._data.dtype.kind in "cW") != dtype.is_complex:
+        kinds = ("real for real", "complex for complex")[x._data.dtype.kind in "cW"]
         raise ShapeError(f"{name}: dtype should be {kinds} inputs, but got {dtype.old_name}")
     if promote_types(x._data.dtype, dtype.numpy) != dtype.numpy:
         raise ShapeError(

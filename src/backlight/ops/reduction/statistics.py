@@ -35,7 +35,7 @@ def variance(xp, input: Array, dim: int | Sequence[int] | None, correction: int,
         warn_outside(NO_FREEDOM.format(name))
     mean = xp.add.reduce(values, dims, None, None, True) / count if count else values.mean(dims, keepdims=True)
     apart = values - mean
-    squares = apart * apart if apart.dtype.kind != "c" else apart.real**2 + apart.imag**2
+    squares = apart * apart if apart.dtype.kind not in "cW" else apart.real**2 + apart.imag**2
     spread = xp.add.reduce(squares, dims, None, None, keepdim)
     if spread.dtype.itemsize < 8 and not xp.isfinite(spread).all() and xp.isfinite(values).all():
         return variance(

@@ -119,7 +119,7 @@ def _places_in(input: TensorState, data: Array):
     if (
         memory.dtype.kind != input._data.dtype.kind
     ):  # a view of parts, or of pairs: taken as elements of the input's dtype
-        memory = parts_of(memory) if memory.dtype.kind == "c" else memory.ravel(order="K").view(input._data.dtype)
+        memory = parts_of(memory) if memory.dtype.kind in "cW" else memory.ravel(order="K").view(input._data.dtype)
     memory_tensor, size = wrap(memory), input._data.size
     places = np.full(memory.size, size)
     places[positions_in(memory_tensor, input)] = np.arange(size).reshape(input._data.shape)
