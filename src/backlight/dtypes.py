@@ -141,7 +141,8 @@ complex128 = cdouble = dtype._made("complex128", np.complex128, COMPLEX, "Comple
 _FLOATING = (float16, bfloat16, float32, float64, complex32, complex64, complex128)
 ALL = (*_FLOATING, int8, uint8, int16, int32, int64, uint16, uint32, uint64, bool)
 BAREBONES_UNSIGNED = frozenset((uint16.numpy, uint32.numpy, uint64.numpy))  # promoted with floats only; few kernels
-OLD = tuple(kind for kind in ALL if kind.numpy not in BAREBONES_UNSIGNED)  # with storages, methods … of their names
+BAREBONES = BAREBONES_UNSIGNED | {complex32.numpy}
+OLD = tuple(kind for kind in ALL if kind.numpy not in BAREBONES)  # with storages, methods … of their names
 COMPLEX_NUMBERS = frozenset(kind.numpy.num for kind in ALL if kind.is_complex)  # NumPy's: the quickest to compare
 BY_NUMPY = {kind.numpy: kind for kind in ALL}
 BY_NAME = {kind.name: kind for kind in ALL}

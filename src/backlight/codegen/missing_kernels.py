@@ -8,12 +8,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from backlight import dtypes
 from backlight.codegen.complex_refusals import by_op
-from backlight.dtypes import BAREBONES_UNSIGNED, complex32, from_numpy_dtype
+from backlight.dtypes import complex32, from_numpy_dtype
 from backlight.errors import UnsupportedError
 
 HALF = complex32.numpy.num
-BAREBONES = frozenset(kind.num for kind in BAREBONES_UNSIGNED) | {HALF}  # NumPy's numbers: the quickest to compare
+BAREBONES = frozenset(kind.num for kind in dtypes.BAREBONES)  # NumPy's numbers: the quickest to compare
 
 # op=kernel: "kernel" not implemented for 'UInt16'
 UNSIGNED_KERNELS = by_op("""
@@ -72,7 +73,7 @@ REFUSING = UNSIGNED_KERNELS.keys() | HALF_KERNELS.keys()
 
 
 def refuse_barebones(name: str, arrays: Sequence[np.ndarray]) -> None:
-    """Raise PyTorch's error of an op for arrays of uint16, uint32, uint64 or complex32, if it has no kernel for them."""
+    """Raise PyTorch's error of an op that has no kernel for one of the arrays: uint16, uint32, uint64, complex32."""
     kind = next(array.dtype for array in arrays if array.dtype.num in BAREBONES)
     kernels = HALF_KERNELS if kind.num == HALF else UNSIGNED_KERNELS
     if name in kernels:

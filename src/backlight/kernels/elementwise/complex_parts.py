@@ -1,4 +1,4 @@
-"""Complex arrays as arrays of their real and imaginary parts: NumPy's, and complex32 (NOTE [complex32] in dtypes.py)."""
+"""Complex arrays as arrays of their real and imaginary parts; NOTE [complex32] in dtypes.py."""
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided

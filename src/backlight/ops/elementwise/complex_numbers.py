@@ -10,6 +10,7 @@ from backlight.kernels.elementwise.complex_parts import imaginary_parts, joined,
 from backlight.ops.elementwise.copying import clone, copy_into
 from backlight.ops.inplace import count_unchanged, inplace
 from backlight.ops.mirrors import CONJUGATE, NEGATIVE, MirrorStorage, mirror_of, mirrored
+from backlight.ops.number_operands import no_kernel
 from backlight.ops.type_promotion import holds_complex
 
 __all__ = [
@@ -58,6 +59,8 @@ complex = complex_of
 @op(promote="same", dtype_error=_refuse_parts, zero_derivative={"abs": ("abs",)}, complex="own")
 def polar(xp, abs: Array, angle: Array):
     """Complex numbers of their sizes and angles: abs · (cos angle + i · sin angle)."""
+    if abs.dtype.itemsize == 2:
+        raise no_kernel("polar_cpu", abs.dtype, "convert both with .float()")
     return joined(abs * xp.cos(angle), abs * xp.sin(angle))
 
 

@@ -98,8 +98,10 @@ sign.derivative("input", formula="0")(lambda grad, ops: ops.new_zeros(grad, grad
 def sgn(xp, input: Array):
     """The same as `sign`; of complex numbers z / |z|, 0 for 0."""
     if input.dtype.kind in "cW":
-        size = xp.absolute(input)
-        return xp.where(size == 0, input.dtype.type(0), input / xp.where(size == 0, size.dtype.type(1), size))[()]
+        values = widened(input)
+        size = xp.absolute(values)
+        found = xp.where(size == 0, values.dtype.type(0), values / xp.where(size == 0, size.dtype.type(1), size))[()]
+        return rounded(found, input.dtype)
     return _sign(xp, input)
 
 

@@ -104,6 +104,8 @@ def promoted(name: str, input: TensorState, needs: str) -> TensorState:
         RuntimeError: the dtype is half precision, or complex where it must be real.
     """
     kind = input._data.dtype
+    if kind.kind == "W":
+        raise ShapeError("MKL FFT doesn't support tensors of type: Half\n  Convert the input with .cfloat()")
     if has_gradient(kind) and kind.itemsize == 2:
         raise ShapeError(f"Unsupported dtype {from_numpy_dtype(kind).old_name}\n  Convert the input with .float()")
     if needs == "real" and kind.kind in "cW":

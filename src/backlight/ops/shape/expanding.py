@@ -11,6 +11,7 @@ from backlight.dispatch.dispatcher import composite_function
 from backlight.dtypes import from_numpy_dtype
 from backlight.engine.tensor_state import TensorState, wrap
 from backlight.errors import ArgumentError, ShapeError, ValueProblem
+from backlight.kernels.memory_order import strided
 from backlight.layouts import contiguous_format
 from backlight.ops.dims import normalise_dim
 from backlight.ops.elementwise.copying import clone
@@ -65,7 +66,7 @@ def repeated_view(xp, data: Array, size: Sequence[int]):
             return ndarray(new_shape, data.dtype, data, 0, new_strides)
         except ValueError:  # NumPy cannot lend memory of this dtype
             pass
-    return np.lib.stride_tricks.as_strided(data, new_shape, new_strides)
+    return strided(data, new_shape, new_strides)
 
 
 def check_expands(data: Array, size: Sequence[int]) -> None:

@@ -4,7 +4,6 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided as strided
 
 from backlight.codegen.declaration import Array, op
 from backlight.dispatch.dispatcher import composite_function
@@ -12,6 +11,7 @@ from backlight.engine.tensor_state import TensorState, memory_of, wrap, writable
 from backlight.engine.views import positions_in, same_part, shown_by_strides
 from backlight.errors import ShapeError
 from backlight.kernels.elementwise.complex_parts import parts_of
+from backlight.kernels.memory_order import strided
 from backlight.ops.dims import normalise_dim
 from backlight.ops.elementwise.filling import fill_into
 from backlight.ops.indexing.slicing import at, check_slice
