@@ -13,6 +13,7 @@ def by_op(text: str) -> dict[str, str]:
 
 # op=kernel: "kernel" not implemented for 'ComplexFloat'
 KERNELS = by_op("""
+cummax=cummax_cpu cummin=cummin_cpu
 _safe_softmax=softmax_kernel_impl _softmax_backward_data=softmax_backward_lastdim_kernel_impl
 _upsample_nearest_exact1d=compute_indices_weights_nearest adaptive_avg_pool2d=adaptive_avg_pool2d
 adaptive_avg_pool3d=adaptive_avg_pool3d_cpu adaptive_max_pool2d=adaptive_max_pool2d

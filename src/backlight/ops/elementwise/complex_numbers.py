@@ -8,12 +8,14 @@ from backlight.engine.tensor_state import TensorState, wrap, writable
 from backlight.errors import ShapeError
 from backlight.kernels.elementwise.complex_parts import imaginary_parts, joined, parts_of, real_parts
 from backlight.ops.elementwise.copying import clone, copy_into
+from backlight.ops.elementwise.rounding import neg
 from backlight.ops.inplace import count_unchanged, inplace
 from backlight.ops.mirrors import CONJUGATE, NEGATIVE, MirrorStorage, mirror_of, mirrored
 from backlight.ops.number_operands import no_kernel
 from backlight.ops.type_promotion import holds_complex
 
 __all__ = [
+    "_neg_view",
     "complex",
     "conj",
     "conj_physical",
@@ -86,6 +88,11 @@ def conj(input: TensorState):
     if not holds_complex(input):
         return input
     return mirrored(input, conjugated, None if is_conj(input) else CONJUGATE)
+
+
+def _neg_view(input: TensorState):
+    """Return the numbers with the other sign, a view: NOTE [Conjugates]."""
+    return mirrored(input, neg, None if is_neg(input) else NEGATIVE)
 
 
 def is_conj(input: TensorState) -> bool:

@@ -29,6 +29,8 @@ def pow_number(xp, input: Array, exponent: float):
             raise ShapeError(
                 "Integers to negative integer powers are not allowed. Convert the base with .float() first"
             )
+        if input.dtype.kind == "b":
+            return input.copy() if exponent else xp.ones_like(input)
         return xp.power(input, element_like(input, exponent))
     if input.dtype.itemsize == 2:
         element_like(input, exponent)  # raises where the dtype cannot hold it

@@ -249,8 +249,11 @@ def cdist(x1: TensorState, x2: TensorState, p: float = 2.0, compute_mode: str | 
         raise ShapeError(f"cdist only supports non-negative p values, got {p}")
     if x1.shape[-1] == 0:
         p = 0.0  # between points of no coordinates all distances are 0; a maximum of nothing would be none
+    if x1.dtype != x2.dtype:
+        names = [from_numpy_dtype(one._data.dtype).old_name for one in (x1, x2)]
+        raise ShapeError(f"expected scalar type {names[0]} but found {names[1]}; convert one of them")
     require_floats("cdist", x1, halves=False)
-    if p in (1, 2) and x1.dtype == x2.dtype and x1._data.dtype.char in "fd":
+    if p in (1, 2) and x1._data.dtype.char in "fd":
         return pairwise_near(x1, x2, float(p))
     return pairwise(x1, x2, p)
 

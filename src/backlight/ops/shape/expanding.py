@@ -16,6 +16,7 @@ from backlight.layouts import contiguous_format
 from backlight.ops.dims import normalise_dim
 from backlight.ops.elementwise.copying import clone
 from backlight.ops.indexing.index_selection import index_select, owned
+from backlight.ops.number_operands import no_kernel
 from backlight.ops.shape.reshaping import flatten, reshape, unsqueeze
 from backlight.sizes import Shape, Size, broadcast, check_storage, sizes_given, storage_errors
 
@@ -260,7 +261,7 @@ def repeat_interleave(
 def _counts(repeats: TensorState) -> np.ndarray:
     data = repeats._data
     if data.dtype.kind != "i":
-        raise ArgumentError(f"repeats has to be Long or Int tensor; got {repeats.dtype}")
+        raise no_kernel("repeat_interleave_cpu", data.dtype, "convert it with .long()")
     if data.ndim > 1:
         raise ShapeError("repeat_interleave only accept 1D vector as repeat")
     data = owned(data)
@@ -275,4 +276,4 @@ def wrap_as(positions: Array, like: TensorState):
 
 def _check_output_size(given, found: int) -> None:
     if given is not None and given != found:
-        raise ShapeError(f"repeat_interleave: Invalid output_size, expected {found} but got {given}")
+        raise ShapeError(f"allocated size does not match required size; output_size must be {found}, got {given}")

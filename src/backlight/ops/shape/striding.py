@@ -138,7 +138,9 @@ def strided_memory(input: TensorState, size: Sequence[int], stride: Sequence[int
     itemsize = kind.itemsize
     offset = storage_offset_of(input) if storage_offset is None else storage_offset
     last = offset + sum((one - 1) * step for one, step in zip(size, stride))
-    if 0 not in size and (offset < 0 or (last + 1) * itemsize > memory.nbytes):
+    if offset < 0:
+        raise ShapeError(f"Tensor: invalid storage offset {offset}")
+    if 0 not in size and ((last + 1) * itemsize > memory.nbytes):
         raise ShapeError(
             f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset}, and itemsize "
             f"{itemsize} requiring a storage size of {(last + 1) * itemsize} are out of bounds for storage "

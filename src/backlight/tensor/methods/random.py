@@ -195,5 +195,8 @@ def bernoulli_numbers(chances: np.ndarray, generator: Generator | None) -> np.nd
     require_float("bernoulli_tensor_cpu_p_", chances.dtype)
     if not np.all((chances >= 0) & (chances <= 1)):
         wrong = chances[~((chances >= 0) & (chances <= 1))][0]
-        raise GraphError(f"Expected p_in >= 0 && p_in <= 1 to be true, but got false.  ({wrong:g} is no probability)")
+        raise GraphError(
+            "Expected p_in >= 0 && p_in <= 1 to be true, but got false.  (Could this error message be improved?  If "
+            f"so, please report an enhancement request to PyTorch.)\n  {wrong:g} is no probability"
+        )
     return distributions.bernoulli_each(twister_of(generator), chances)
