@@ -122,8 +122,9 @@ static inline int is_row_major(PyArrayObject *array) {
   npy_intp stride = PyArray_ITEMSIZE(array);
   for (int dim = PyArray_NDIM(array) - 1; dim >= 0; dim--) {
     const npy_intp size = PyArray_DIM(array, dim);
+    if (!size) return 1;
     if (PyArray_STRIDE(array, dim) != stride) return 0;
-    if (size) stride *= size;
+    stride *= size;
   }
   return 1;
 }

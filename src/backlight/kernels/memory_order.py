@@ -25,6 +25,7 @@ def _row_major(*arrays: object) -> bool:
     """Tell whether all arrays lie row by row, with the strides of dims of size 1 too; what is no array does."""
     return all(
         one.__class__ is not ndarray
+        or not one.size
         or (
             one.flags.c_contiguous
             and [one.itemsize * step for step in format_strides(one.shape, None)] == [*one.strides]
@@ -48,8 +49,8 @@ def is_dense(array: ndarray) -> bool:
     """Tell whether the elements fill their memory without gaps or overlaps, in any order."""
     expected = array.itemsize
     for stride, size in sorted(zip(array.strides, array.shape)):
-        if size > 1:
-            if stride != expected:
+        if size != 1:
+            if stride != expected and array.size:
                 return False
             expected *= size
     return True
@@ -130,7 +131,7 @@ def model_of(array: ndarray, kind: np.dtype | None = None, make: Callable = np.e
     kind = array.dtype if kind is None else kind
     if array.__class__ is not ndarray or row_major(array):
         return make(array.shape, kind)
-    if not is_dense(array):
+    if not is_dense(array) or not array.size:
         return in_order(array.shape, kind, iteration_order(array.shape, [array]), make)
     return _with_strides_of(array, make(array.size, kind))
 
@@ -314,7 +315,7 @@ def in_memory_order(array: np.ndarray, draw: Callable[[int], np.ndarray]) -> np.
     """Return `draw(count)` in the shape of an array, filled in the order in which its elements lie in memory."""
     if row_major(array):
         return draw(array.size).reshape(array.shape)
-    if is_dense(array):
+    if array.size and is_dense(array):
         return _with_strides_of(array, draw(array.size))
     order = outer_first(array)
     shape = [array.shape[dim] for dim in order]

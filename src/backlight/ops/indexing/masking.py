@@ -1,7 +1,6 @@
 """Elements picked by a mask, and the places where a tensor is not zero."""
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
 
 from backlight.codegen.declaration import Array, op
 from backlight.codegen.runtime_support import sum_to_shape
@@ -167,8 +166,7 @@ def nonzero(input: TensorState, *, as_tuple: bool = False):
     if as_tuple:
         found = np.nonzero(data if data.ndim else data.reshape(1))
         return tuple(wrap(np.ascontiguousarray(places)) for places in found)
-    found = np.asfortranarray(np.argwhere(data))
-    return wrap(found if found.size else as_strided(found, strides=(found.itemsize, 0)))  # the strides of (1, count)
+    return wrap(np.asfortranarray(np.argwhere(data)))
 
 
 def nonzero_static(input: TensorState, *, size: int, fill_value: int = -1):
