@@ -219,7 +219,7 @@ def scatter(input, dim, index, src=None, *, value=None, reduce=None):
     written = value if src is None else src
     if written is None:
         raise ArgumentError(
-            "scatter() received an invalid combination of arguments - got neither src nor value, but expected one of:\n"
+            "scatter() received an invalid combination of arguments - got (int, Tensor), but expected one of:\n"
             " * (int dim, Tensor index, Tensor src)\n * (int dim, Tensor index, Number value)"
         )
     if reduce is not None:

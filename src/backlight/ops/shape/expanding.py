@@ -231,6 +231,7 @@ def repeat_interleave(
     if repeats is None:
         counts = _counts(input)
         check_storage((int(counts.sum(dtype=np.float64)),), input._data.itemsize)
+        _check_output_size(output_size, int(counts.sum()))
         return wrap_as(np.repeat(np.arange(input._data.size), counts), input)
     if dim is None:
         input, dim = flatten(input), 0
