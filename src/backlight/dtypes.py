@@ -1,4 +1,10 @@
-"""The element types, under PyTorch's names and printed as PyTorch prints them."""
+"""The element types, under PyTorch's names and printed as PyTorch prints them.
+
+NOTE [complex32]
+NumPy has no complex numbers of half precision; ml_dtypes has, of the kind "W", which NumPy's functions compute, but its
+`.real` and `.imag` do not read. PyTorch's CPU computes few functions of them: `HALF_KERNELS` of
+codegen/missing_kernels.py has the others. A dtype is complex if its kind is in "cW".
+"""
 
 import builtins
 
@@ -12,6 +18,8 @@ __all__ = [
     "bool",
     "cdouble",
     "cfloat",
+    "chalf",
+    "complex32",
     "complex64",
     "complex128",
     "double",
@@ -48,6 +56,7 @@ _C_NAMES = {
     "uint64": "long unsigned int",
     "float16": "c10::Half",
     "bfloat16": "c10::BFloat16",
+    "complex32": "c10::complex<c10::Half>",
     "complex64": "c10::complex<float>",
     "complex128": "c10::complex<double>",
 }
@@ -99,7 +108,6 @@ class dtype:  # noqa: N801 - PyTorch's name
 
         Raises:
             RuntimeError: the dtype is one of integers or bools.
-            TypeError: there is none: backlight has no complex32.
         """
         if self.kind in (INTEGERS, BOOLS):
             raise GraphError(f"Unknown Complex ScalarType for {self.old_name}; take torch.complex64, say")
@@ -126,13 +134,16 @@ uint32 = dtype._made("uint32", np.uint32, INTEGERS, "UInt32")
 uint64 = dtype._made("uint64", np.uint64, INTEGERS, "UInt64")
 bool = dtype._made("bool", np.bool_, BOOLS, "Bool")
 
+complex32 = chalf = dtype._made("complex32", ml_dtypes.complex32, COMPLEX, "ComplexHalf")
 complex64 = cfloat = dtype._made("complex64", np.complex64, COMPLEX, "ComplexFloat")
 complex128 = cdouble = dtype._made("complex128", np.complex128, COMPLEX, "ComplexDouble")
 
-_FLOATING = (float16, bfloat16, float32, float64, complex64, complex128)
+_FLOATING = (float16, bfloat16, float32, float64, complex32, complex64, complex128)
 ALL = (*_FLOATING, int8, uint8, int16, int32, int64, uint16, uint32, uint64, bool)
 BAREBONES_UNSIGNED = frozenset((uint16.numpy, uint32.numpy, uint64.numpy))  # promoted with floats only; few kernels
-OLD = tuple(kind for kind in ALL if kind.numpy not in BAREBONES_UNSIGNED)  # with storages, methods … of their names
+BAREBONES = BAREBONES_UNSIGNED | {complex32.numpy}
+OLD = tuple(kind for kind in ALL if kind.numpy not in BAREBONES)  # with storages, methods … of their names
+COMPLEX_NUMBERS = frozenset(kind.numpy.num for kind in ALL if kind.is_complex)  # NumPy's: the quickest to compare
 BY_NUMPY = {kind.numpy: kind for kind in ALL}
 BY_NAME = {kind.name: kind for kind in ALL}
 
@@ -174,26 +185,19 @@ def from_numpy_dtype(numpy_type: np.dtype) -> dtype:
 
 def real_dtype(kind: np.dtype) -> np.dtype:
     """Return the NumPy dtype of the parts of a complex one; of a real one, itself."""
+    if kind.kind == "W":
+        return float16.numpy
     return np.empty(0, kind).real.dtype if kind.kind == "c" else kind
 
 
 def complex_dtype(kind: np.dtype) -> np.dtype:
-    """Return the complex NumPy dtype whose parts have the given dtype; integers and bools give the default's.
-
-    Raises:
-        TypeError: there is none: backlight has no complex32.
-    """
-    if kind.kind == "c":
+    """Return the complex NumPy dtype whose parts have the given dtype; integers and bools give the default's."""
+    if kind.kind in "cW":
         return kind
     if kind == float16.numpy:
-        raise half_refused()
+        return complex32.numpy
     wide = _default.numpy if kind.kind in "iub" else kind
     return complex128.numpy if wide == float64.numpy else complex64.numpy
-
-
-def half_refused() -> ArgumentError:
-    """Return the error for complex numbers of half precision, which backlight does not have."""
-    return ArgumentError("complex32 is not in backlight: convert the tensor with .float() or .cfloat() first")
 
 
 def to_numpy_dtype(kind) -> np.dtype | None:

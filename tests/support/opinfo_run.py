@@ -208,7 +208,10 @@ def compare(ours, theirs, what: str, tolerance: tuple[float, float] | None = Non
         wide = np.complex128 if theirs.is_complex() else np.float64
         single = theirs.dtype in (torch.float32, torch.complex64)
         np.testing.assert_allclose(
-            ours.detach().numpy(force=True).astype(wide),
+            ours.detach()
+            .to(backlight.complex128 if theirs.is_complex() else ours.dtype)
+            .numpy(force=True)
+            .astype(wide),
             theirs.detach().to(torch.complex128 if theirs.is_complex() else torch.float64).numpy(force=True),
             *(tolerance or ((SINGLE_RTOL, SINGLE_ATOL) if single else (RTOL, ATOL))),
             err_msg=what,

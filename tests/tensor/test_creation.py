@@ -145,12 +145,6 @@ def test_cuda_is_refused_with_pytorchs_words():
         backlight.tensor([1.0], device="cuda")
 
 
-def test_complex_numbers_of_half_precision_are_refused_by_name():
-    for make in (lambda: backlight.ones(2).half() * 1j, lambda: backlight.ones(2).chalf()):
-        with pytest.raises(TypeError, match="complex32 is not in backlight"):
-            make()
-
-
 def test_tensor_of_a_tensor_copies_and_warns():
     source = backlight.tensor([1.0, 2.0], requires_grad=True)
     with pytest.warns(UserWarning, match=r"To copy construct from a tensor, it is recommended to use sourceTensor"):

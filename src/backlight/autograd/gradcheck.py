@@ -235,7 +235,7 @@ def _check_inputs(inputs: tuple) -> None:
 
 def _real_parts(check: _Check) -> list[_Check]:
     """Return checks of the imaginary and the real parts of complex outputs; the check itself if there are none."""
-    if not any(isinstance(out, TensorState) and out._data.dtype.kind == "c" for out in _outputs(check)):
+    if not any(isinstance(out, TensorState) and out._data.dtype.kind in "cW" for out in _outputs(check)):
         return [check]
     return [check._replace(func=_part_of(check.func, part)) for part in (imag, real)]
 
@@ -249,7 +249,7 @@ def _part_of(func: Callable, part: Callable) -> Callable:
 
     def parts(*inputs):
         found = as_tuple(func(*inputs))
-        complex = [isinstance(out, TensorState) and out._data.dtype.kind == "c" for out in found]
+        complex = [isinstance(out, TensorState) and out._data.dtype.kind in "cW" for out in found]
         return tuple(part(out) if split else out for out, split in zip(found, complex))
 
     return parts
@@ -261,7 +261,7 @@ def _check_derivatives(check: _Check, fast: bool, backward: bool, forward: bool)
         if not isinstance(out, TensorState):
             kind = type(out).__name__
             raise AttributeError(f"'{kind}' object has no attribute 'requires_grad'; the function must return tensors")
-    fast = fast and not any(one._data.dtype.kind == "c" for one in check.wanted)
+    fast = fast and not any(one._data.dtype.kind in "cW" for one in check.wanted)
     compare = _compare_products if fast else _compare_jacobians
     if not any(out._edge is not None for out in everything):
         for tensor in check.wanted:

@@ -37,8 +37,8 @@ def conjugate(grad: Gradients):
     if isinstance(grad, (list, tuple)):
         return [conjugate(one) for one in grad]
     if isinstance(grad, TensorState):
-        return TENSOR_OPS.conj_physical(grad) if grad._data.dtype.kind == "c" else grad
-    return np.conjugate(grad) if grad.dtype.kind == "c" else grad
+        return TENSOR_OPS.conj_physical(grad) if grad._data.dtype.kind in "cW" else grad
+    return np.conjugate(grad) if grad.dtype.kind in "cW" else grad
 
 
 def adjoint(matrices: np.ndarray | TensorState):

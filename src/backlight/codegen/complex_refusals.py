@@ -13,6 +13,7 @@ def by_op(text: str) -> dict[str, str]:
 
 # op=kernel: "kernel" not implemented for 'ComplexFloat'
 KERNELS = by_op("""
+cummax=cummax_cpu cummin=cummin_cpu
 _safe_softmax=softmax_kernel_impl _softmax_backward_data=softmax_backward_lastdim_kernel_impl
 _upsample_nearest_exact1d=compute_indices_weights_nearest adaptive_avg_pool2d=adaptive_avg_pool2d
 adaptive_avg_pool3d=adaptive_avg_pool3d_cpu adaptive_max_pool2d=adaptive_max_pool2d
@@ -103,7 +104,7 @@ def refusal(name: str, values: Sequence):
         values: the arrays, or lists of arrays, of the call.
     """
     arrays = [one for value in values for one in (value if isinstance(value, (list, tuple)) else (value,))]
-    kinds = [array.dtype for array in arrays if array is not None and array.dtype.kind == "c"]
+    kinds = [array.dtype for array in arrays if array is not None and array.dtype.kind in "cW"]
     kind = from_numpy_dtype(kinds[0]).old_name if kinds else "ComplexFloat"
     if name in KERNELS:
         return UnsupportedError(f"\"{KERNELS[name]}\" not implemented for '{kind}'")

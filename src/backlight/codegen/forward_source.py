@@ -3,15 +3,15 @@
 from itertools import pairwise
 
 from backlight.codegen.declaration import ARRAY, ARRAYS, HOLOMORPHIC, OPTION, OPTIONAL, Op
+from backlight.codegen.missing_kernels import REFUSING
 from backlight.codegen.op_schema import OpSchema
-from backlight.codegen.unsigned_refusals import KERNELS as UNSIGNED_KERNELS
 from backlight.kernels.native import core
 
-# NumPy's numbers of complex64, complex128 and clongdouble: a third cheaper to compare than the kind
+# NumPy's numbers of complex dtypes: a third cheaper to compare than the kind
 IS_COMPLEX = {
-    ARRAY: "13 < {0}.dtype.num < 17",
-    OPTIONAL: "{0} is not None and 13 < {0}.dtype.num < 17",
-    ARRAYS: "'c' in [array.dtype.kind for array in {0}]",
+    ARRAY: "{0}.dtype.num in COMPLEX",
+    OPTIONAL: "{0} is not None and {0}.dtype.num in COMPLEX",
+    ARRAYS: "any([array.dtype.num in COMPLEX for array in {0}])",
 }
 CALLER = 1 if core is not None else 2  # frames between the generated function and the public one's caller
 
@@ -85,21 +85,21 @@ def _operand_lines(schema: OpSchema) -> list[str]:
         lines += [f"if d_{first}.dtype not in taken:", f"    operands.check_dtypes(op, ({listed}))"]
     if op.promote:
         lines += _promotion_lines(schema, singles)
-    return lines + _unsigned_lines(op)
+    return lines + _barebones_lines(op)
 
 
-def _unsigned_lines(op: Op) -> list[str]:
-    """Refuse uint16, uint32 and uint64 where PyTorch has no kernel for them."""
+def _barebones_lines(op: Op) -> list[str]:
+    """Refuse uint16, uint32, uint64 and complex32 where PyTorch has no kernel for them."""
     arrays = [p for p in op.arrays if p.kind != OPTIONAL and (p.promoted or not op.promote)]
-    if op.name not in UNSIGNED_KERNELS or not arrays:
+    if op.name not in REFUSING or not arrays:
         return []
     first = f"d_{arrays[0].name}"
     if arrays[0].kind == ARRAYS:
         return [
-            f"if any([array.dtype.num in UNSIGNED for array in {first}]):",
-            f"    refuse_unsigned(op.name, {first})",
+            f"if any([array.dtype.num in BAREBONES for array in {first}]):",
+            f"    refuse_barebones(op.name, {first})",
         ]
-    return [f"if {first}.dtype.num in UNSIGNED:", f"    refuse_unsigned(op.name, ({first},))"]
+    return [f"if {first}.dtype.num in BAREBONES:", f"    refuse_barebones(op.name, ({first},))"]
 
 
 def _refusing_lines(op: Op) -> list[str]:

@@ -25,11 +25,12 @@ from backlight.codegen.complex_refusals import refusal
 from backlight.codegen.declaration import Op
 from backlight.codegen.decompositions import gradients_of_decomposition
 from backlight.codegen.forward_source import function_source
+from backlight.codegen.missing_kernels import BAREBONES, refuse_barebones
 from backlight.codegen.op_schema import NAMES, OpSchema
 from backlight.codegen.op_table import ARRAY_OPS, TENSOR_OPS
 from backlight.codegen.packed_nodes import raw_item_property, raw_saved_property
 from backlight.codegen.saved_values import SavedProperty
-from backlight.codegen.unsigned_refusals import UNSIGNED, refuse_unsigned
+from backlight.dtypes import COMPLEX_NUMBERS
 from backlight.engine.grad_mode import modes, recording
 from backlight.engine.node import Edges, Gradients, Node, Output, new_node, next_sequence
 from backlight.engine.provenance import USER_FILES, latest, user_frame
@@ -64,8 +65,9 @@ def generate(op: Op, variant: str, namespace: dict, laid_out: bool) -> FunctionT
         NodeClass=node_class,
         ComplexNodeClass=complex_node_class(op) if node_class is not None else None,
         refusal=refusal,
-        UNSIGNED=UNSIGNED,
-        refuse_unsigned=refuse_unsigned,
+        BAREBONES=BAREBONES,
+        COMPLEX=COMPLEX_NUMBERS,
+        refuse_barebones=refuse_barebones,
         Output=Output,
         next_sequence=next_sequence,
         getframe=sys._getframe,

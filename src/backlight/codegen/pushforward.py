@@ -92,7 +92,7 @@ class PushforwardCall:
         """Tell whether an input or an output holds complex numbers."""
         given = [self.values[p.name] for p in self.op.arrays] + list(self.outs)
         given = [one for part in given for one in (part if isinstance(part, (list, tuple)) else (part,))]
-        return any(one is not None and one._data.dtype.kind == "c" for one in given)
+        return any(one is not None and one._data.dtype.kind in "cW" for one in given)
 
     def numbers(self) -> tuple[int, ...]:
         """Return which outputs have a gradient."""

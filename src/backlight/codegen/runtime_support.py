@@ -16,6 +16,7 @@ from backlight.engine.tensor_state import TensorState, wrap
 from backlight.engine.views import unrecorded_view
 from backlight.errors import ArgumentError, GraphError, ShapeError
 from backlight.kernels.elementwise.binary import summed
+from backlight.kernels.elementwise.complex_parts import real_parts
 from backlight.kernels.half_precision import is_half, widened
 from backlight.kernels.memory_order import converted
 from backlight.kernels.state_blocks import silent_floats
@@ -161,7 +162,7 @@ def wrong_argument(op, place: int, value) -> ArgumentError:
 
 def refused(op, problem: Exception | None, arrays) -> Exception | None:
     """Return PyTorch's error for dtypes that an op does not take, or NumPy's if PyTorch has none."""
-    if op.complex is None and any(array.dtype.kind == "c" for array in arrays):
+    if op.complex is None and any(array.dtype.kind in "cW" for array in arrays):
         return refusal(op.name, arrays)
     found = op.dtype_error(*[array.dtype for array in arrays])
     return problem if found is None else ShapeError(found) if isinstance(found, str) else found
@@ -182,7 +183,7 @@ def unify(op, arrays):
     if op.dtype_error is not None and (problem := refused(op, None, present)) is not None:
         raise problem
     kind = common_dtype(present)
-    if kind.kind == "c" and op.complex is None:
+    if kind.kind in "cW" and op.complex is None:
         raise refusal(op.name, present)
     if op.promote == "float":
         kind = as_float(kind)
@@ -212,7 +213,8 @@ def restore(grad, target):
     if target is None or grad is None:
         return grad
     shape, kind = target
-    grad = grad.real if grad.dtype.kind == "c" != kind.kind else grad  # of a real input of a complex result
+    if grad.dtype.kind in "cW" and kind.kind not in "cW":  # of a real input of a complex result
+        grad = real_parts(grad)
     if grad.shape != shape:
         grad = sum_to_shape(grad, shape)
     return grad if grad.dtype == kind else grad.astype(kind)
@@ -238,7 +240,7 @@ def restore_tensor(grad, target):
     if target is None or grad is None:
         return grad
     shape, kind = target
-    grad = TENSOR_OPS.real(grad) if grad._data.dtype.kind == "c" != kind.kind else grad
+    grad = TENSOR_OPS.real(grad) if grad._data.dtype.kind in "cW" and kind.kind not in "cW" else grad
     grad = _summed_tensor(grad, tuple(shape)) if tuple(grad.shape) != tuple(shape) else grad
     return grad if grad._data.dtype == kind else grad.to(from_numpy_dtype(np.dtype(kind)))
 

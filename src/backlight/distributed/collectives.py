@@ -124,7 +124,7 @@ def check_op(op: ReduceOp, array: np.ndarray) -> None:
         raise ArgumentError(f"op must be a ReduceOp, such as ReduceOp.SUM, got {op!r}")
     if op in BITWISE and array.dtype.kind not in "biu":
         raise ValueProblem(f"Cannot use ReduceOp.{op.name} with non-integral dtype {array.dtype}")
-    if op in (ReduceOp.MIN, ReduceOp.MAX) and array.dtype.kind == "c":
+    if op in (ReduceOp.MIN, ReduceOp.MAX) and array.dtype.kind in "cW":
         raise ValueProblem(f"all_reduce does not support {op.name} on complex tensors")
 
 

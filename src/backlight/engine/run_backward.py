@@ -292,7 +292,7 @@ def _implied(tensor: TensorState):
             f"grad can be implicitly created only for scalar outputs; this one has shape {list(data.shape)}: reduce it "
             "(.sum(), .mean()), or pass gradient= of that shape"
         )
-    if tensor._edge is not None and data.dtype.kind == "c":
+    if tensor._edge is not None and data.dtype.kind in "cW":
         raise GraphError(
             "grad can be implicitly created only for real scalar outputs but got "
             f"{from_numpy_dtype(data.dtype)}; take .real or .abs() of it, or pass gradient="
@@ -315,7 +315,7 @@ def _matching(tensor: TensorState, gradient: TensorState, number: int):
             f"shape of {tensor.shape}.{origin(tensor)}\n  Give a gradient of the output's shape"
         )
     given, own = gradient._data.dtype, tensor._data.dtype
-    if (given.kind == "c") != (own.kind == "c"):
+    if (given.kind in "cW") != (own.kind in "cW"):
         raise GraphError(
             "For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: "
             f"grad_output[{number}] has a dtype of {from_numpy_dtype(given)} and output[{number}] has a dtype of "

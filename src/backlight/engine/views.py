@@ -4,7 +4,6 @@ import weakref
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided as strided
 
 from backlight.engine.grad_mode import modes
 from backlight.engine.mutation_checks import is_leaf_inside
@@ -22,6 +21,7 @@ from backlight.engine.tensor_state import (
 )
 from backlight.errors import GraphError, ShapeError
 from backlight.kernels.elementwise.complex_parts import parts_of
+from backlight.kernels.memory_order import strided
 
 PLAIN = "plain"
 NO_GRAD = "made while recording was off"
@@ -185,7 +185,7 @@ def positions_in(base: TensorState, view: TensorState) -> np.ndarray:
 
 def shows_parts(base: TensorState, view: TensorState) -> bool:
     """Tell whether a view shows real numbers of a complex base, or complex numbers of a real one."""
-    return (base._data.dtype.kind == "c") != (view._data.dtype.kind == "c")
+    return (base._data.dtype.kind in "cW") != (view._data.dtype.kind in "cW")
 
 
 def _places(memory: np.ndarray) -> np.ndarray:

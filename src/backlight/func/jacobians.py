@@ -141,7 +141,7 @@ def _columns_apart(
 def _require_real(name: str, tensors: Sequence[Tensor], what: str, place: str) -> None:
     """Raise PyTorch's error for complex tensors, whose Jacobian would be two."""
     for number, one in enumerate(tensors):
-        if isinstance(one, TensorState) and one._data.dtype.kind == "c":
+        if isinstance(one, TensorState) and one._data.dtype.kind in "cW":
             raise GraphError(f"{name}: Expected all {what} to be real but received complex tensor at {place}: {number}")
 
 

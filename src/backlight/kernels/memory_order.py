@@ -218,7 +218,14 @@ def viewed(array: ndarray, shape: Sequence[int]) -> ndarray:
             seen *= out.shape[dim]
             dim -= 1
         count, step = 1, array.strides[place - 1]
-    return as_strided(out, out.shape, strides)
+    return strided(out, out.shape, strides)
+
+
+def strided(array: ndarray, shape: Sequence[int], strides: Sequence[int]) -> ndarray:
+    """Return the memory of an array by shape and strides, those in bytes."""
+    if array.dtype.kind == "W":  # complex32, for which NumPy's protocols have no name
+        return as_strided(array.view(np.uint32), shape, strides).view(array.dtype)
+    return as_strided(array, shape, strides)
 
 
 def placed(data: ndarray, target: ndarray) -> ndarray:

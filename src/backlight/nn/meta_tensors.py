@@ -290,6 +290,11 @@ def _meta_results(out: object, of_stand_ins: dict):
     return out
 
 
+def meta_call(function: Callable, *args):
+    """Return what a function gives that is not dispatched, of meta tensors: NOTE [Ops on the meta device]."""
+    return MetaTensorMixin._answer(function, (), args)
+
+
 def meta_tensor(shape: tuple[int, ...], kind: np.dtype, requires_grad: bool) -> MetaBuffer:
     """Return a tensor without memory.
 

@@ -88,7 +88,7 @@ class MirrorStorage(Storage):
             self.edges = (source._edge, own._edge)
 
     def _of(self, values: np.ndarray) -> np.ndarray:
-        return np.conjugate(values) if values.dtype.kind == "c" and self.pending != NEGATIVE else np.negative(values)
+        return np.conjugate(values) if values.dtype.kind in "cW" and self.pending != NEGATIVE else np.negative(values)
 
 
 def _op_and_place(writer: tuple | None) -> tuple:

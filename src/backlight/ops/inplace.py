@@ -78,8 +78,20 @@ def write_op(public: Callable, name: str, target: TensorState, args: tuple, kwar
         if name.startswith("bitwise_"):
             _check_operand(target, args)
         raise
+    _check_result(name, target._data.dtype, result._data.dtype)
     write(target, result, name, before=source._edge, adds=adds)
     return target
+
+
+def _check_result(name: str, kind: np.dtype, found: np.dtype) -> None:
+    """Raise PyTorch's error of an op whose result does not go into a tensor of a dtype that could be cast to it."""
+    if name == "float_power_" and found != kind:
+        names = [from_numpy_dtype(one).old_name for one in (kind, found)]
+        raise ShapeError(
+            f"the base given to float_power_ has dtype {names[0]} but the operation's result requires dtype {names[1]}"
+        )
+    if name in ("abs_", "absolute_") and category(kind) > category(found):
+        raise ShapeError("In-place abs is not supported for complex tensors.")
 
 
 def _check_operand(target: TensorState, args: tuple) -> None:

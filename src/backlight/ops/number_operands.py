@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from backlight.codegen.unsigned_refusals import unsigned_refusal
-from backlight.dtypes import BAREBONES_UNSIGNED, from_numpy_dtype
+from backlight.codegen.missing_kernels import BAREBONES, missing_kernel
+from backlight.dtypes import from_numpy_dtype
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import UnsupportedError
 from backlight.ops.elementwise.copying import cast
@@ -43,9 +43,9 @@ def no_kernel(kernel: str, kind: np.dtype, remedy: str) -> UnsupportedError:
 
 
 def require_kernel(kernel: str, kind: np.dtype) -> None:
-    """Raise PyTorch's error, in the name of its kernel, for uint16, uint32 and uint64."""
-    if kind in BAREBONES_UNSIGNED:
-        raise unsigned_refusal(kernel, kind)
+    """Raise PyTorch's error, in the name of its kernel, for uint16, uint32, uint64 and complex32."""
+    if kind.num in BAREBONES:
+        raise missing_kernel(kernel, kind)
 
 
 def _refusal(kernel: str, refused: Callable[[np.dtype], bool], remedy: str) -> Callable:
@@ -61,7 +61,7 @@ def _refusal(kernel: str, refused: Callable[[np.dtype], bool], remedy: str) -> C
 def require_real(kernel: str, values: np.ndarray | TensorState) -> None:
     """Raise PyTorch's error, in the name of its kernel, for an array or a tensor of complex numbers."""
     kind = getattr(values, "_data", values).dtype
-    if kind.kind == "c":
+    if kind.kind in "cW":
         raise no_kernel(kernel, kind, "pass real and imaginary parts")
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from backlight.codegen.declaration import Array
 from backlight.codegen.forward_mode import has_tangents
+from backlight.dispatch.arguments.parsing import kind_of
 from backlight.dispatch.interpreters import interpreted
 from backlight.dtypes import from_numpy_dtype, to_numpy_dtype
 from backlight.engine.grad_mode import modes
@@ -24,7 +25,7 @@ from backlight.kernels.native import core
 from backlight.ops.inplace import refuse_writing, store
 from backlight.ops.linalg.matrix_products import small_name
 from backlight.ops.memory_overlap import PLACED, refuse_overlaps
-from backlight.ops.type_promotion import category
+from backlight.ops.type_promotion import category, has_gradient, is_complex
 
 _EXACT = """
 addmm addmv alias_copy aminmax as_strided_copy avg_pool2d avg_pool3d baddbmm bmm linalg_cholesky cholesky_ex cross det
@@ -82,6 +83,7 @@ _WORDS = {
     "vecdot": "linalg.vecdot: Expected out of dtype{Wanted} but found {Given}",
     "where": "Expected out type to be {Wanted} but got {Given}",
 }
+_OVERLOADED = ("max", "min", "sort")  # whose arguments PyTorch compares with several signatures
 _CHECKED_FIRST = {"multinomial": np.dtype(np.int64)}  # before any value of an input: the result's dtype is always this
 _OF_SEVERAL = {"max": _WORDS["mm"], "min": _WORDS["mm"]}  # along a dim; of two tensors these cast
 
@@ -213,7 +215,10 @@ def written(function: Callable, args: tuple, kwargs: dict):
             "out= away, or detach what has a tangent"
         )
     if name in IN_DTYPE_OF_OUT and kwargs.get("dtype") is None:
-        kwargs["dtype"] = from_numpy_dtype(out._data.dtype)
+        kind = out._data.dtype
+        if name in ("mean", "nanmean") and not has_gradient(kind) and has_gradient(args[0]._data.dtype):
+            check_out_dtype(name, args[0]._data.dtype, kind, several=False)
+        kwargs["dtype"] = from_numpy_dtype(kind)
     if name in MADE:
         wanted, given = to_numpy_dtype(kwargs["dtype"]), out._data.dtype
         if wanted != given:
@@ -229,13 +234,17 @@ def written(function: Callable, args: tuple, kwargs: dict):
         if str(problem).startswith("Inference tensors cannot be saved"):  # recorded, which PyTorch refuses first
             raise _recorded(name) from None
         raise
+    if isinstance(result, TensorState) and not isinstance(out, TensorState):
+        raise ArgumentError(f"{name}(): argument 'out' must be Tensor, not {type(out).__name__}")
     results = [result] if isinstance(result, TensorState) else list(result)
     if modes.grad_enabled and any(one._edge is not None for one in (*results, *outs)):
         raise _recorded(name)
     if len(results) != len(outs):
-        raise ArgumentError(f"{name}() takes {len(results)} tensors as out, got {len(outs)}")
+        raise _wrong_count(name, args, out, len(results))
     by_tensors = name in _CLAMPS and any(isinstance(one, TensorState) for one in (*args[1:], *kwargs.values()))
     rule = "clamp by tensors" if by_tensors else name
+    if name in ("abs", "absolute") and is_complex(args[0]._data.dtype):
+        rule = _rule_of_sizes(args[0]._data.dtype, outs[0]._data.dtype)
     for target, found in zip(outs, results):
         check_out_dtype(rule, found._data.dtype, target._data.dtype, len(outs) > 1)
     if name in MAY_NOT_OVERLAP:
@@ -246,6 +255,26 @@ def written(function: Callable, args: tuple, kwargs: dict):
     if isinstance(result, TensorState):
         return outs[0]
     return type(result)(*outs) if hasattr(result, "_fields") else type(result)(outs)
+
+
+def _wrong_count(name: str, args: tuple, out: object, count: int) -> ArgumentError:
+    """Return PyTorch's error for `out` that is not the tuple of as many tensors as there are results."""
+    if not isinstance(out, TensorState):
+        return ArgumentError(f"expected tuple of {count} elements but got {len(out)}")
+    if name in _OVERLOADED:
+        given = ", ".join(map(kind_of, args))
+        return ArgumentError(
+            f"{name}() received an invalid combination of arguments - got ({given}, out=Tensor), but expected one of:\n"
+            f" * out, a tuple of {count} tensors"
+        )
+    return ArgumentError(f"{name}(): argument 'out' must be tuple of Tensors, not Tensor; there are {count} results")
+
+
+def _rule_of_sizes(kind: np.dtype, given: np.dtype) -> str:
+    """Return the rule for the sizes of complex numbers: `out` is complex as they are, or takes floats."""
+    if is_complex(given):
+        check_out_dtype("abs", kind, given, several=False)
+    return "sizes of complex numbers"
 
 
 def _recorded(name: str) -> GraphError:

@@ -49,7 +49,7 @@ def element(value: float, kind: np.dtype, *, checks_halves: bool = True):
             return kind.type(value)  # the most frequent: small, infinite or NaN
     elif isinstance(value, np.generic):
         value = value.item()
-    if kind.kind == "c":
+    if kind.kind in "cW":
         return kind.type(value)
     if value.__class__ is complex:
         if value.imag != 0 and kind.kind == "b":

@@ -20,7 +20,7 @@ INT64 = np.dtype(np.int64)
 LONG, UNSIGNED_LONG = 2**63, 2**64  # where PyTorch's int64 and uint64 end
 
 _COMPLEX, _FLOAT, _INTEGER, _BOOL = 3, 2, 1, 0
-_CATEGORY = {"c": _COMPLEX, "f": _FLOAT, "V": _FLOAT, "i": _INTEGER, "u": _INTEGER, "b": _BOOL}
+_CATEGORY = {"c": _COMPLEX, "W": _COMPLEX, "f": _FLOAT, "V": _FLOAT, "i": _INTEGER, "u": _INTEGER, "b": _BOOL}
 
 
 def category(kind: np.dtype) -> int:
@@ -35,12 +35,12 @@ def is_float(kind: np.dtype) -> bool:
 
 def is_complex(kind: np.dtype) -> bool:
     """Tell whether a NumPy dtype is complex."""
-    return kind.kind == "c"
+    return kind.kind in "cW"
 
 
 def holds_complex(values) -> bool:
     """Tell whether an array, or a tensor, holds complex numbers."""
-    return getattr(values, "_data", values).dtype.kind == "c"
+    return getattr(values, "_data", values).dtype.kind in "cW"
 
 
 def has_gradient(kind: np.dtype) -> bool:
@@ -63,7 +63,9 @@ def promote_types(a: np.dtype, b: np.dtype) -> np.dtype:
         )
     if category(a) != category(b):
         higher, lower = (a, b) if category(a) > category(b) else (b, a)
-        return COMPLEX128 if higher.kind == "c" and lower == FLOAT64 else higher
+        if category(higher) == _COMPLEX and category(lower) == _FLOAT:
+            return promote_types(higher, dtypes.complex_dtype(lower))
+        return higher
     if BFLOAT16 in (a, b):
         other = b if a == BFLOAT16 else a
         return FLOAT32 if other == FLOAT16 else other
@@ -98,9 +100,9 @@ def _combine(higher: np.dtype | None, lower: np.dtype | None) -> np.dtype | None
         return lower if higher is None else higher
     if category(lower) <= category(higher):
         return higher
-    if lower.kind == "c" and category(higher) == _FLOAT:
+    if lower.kind in "cW" and category(higher) == _FLOAT:
         return dtypes.complex_dtype(higher)  # the precision stays that of the higher one
-    return lower if lower.kind == "c" and higher.kind == "u" else promote_types(higher, lower)
+    return lower if lower.kind in "cW" and higher.kind == "u" else promote_types(higher, lower)
 
 
 def common_dtype(arrays: Sequence = (), scalars: Sequence[float] = ()) -> np.dtype:

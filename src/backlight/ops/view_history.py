@@ -147,7 +147,7 @@ class CopySlices(Node):
         Args:
             run: the derivative of the write.
         """
-        whole, split = [kind.kind == "c" for kind in self.kinds]
+        whole, split = [kind.kind in "cW" for kind in self.kinds]
         parts = ops.to_pairs(grad) if whole else grad
         part = ops.take_positions(parts, positions=self.positions)
         first, *others = run(ops.of_pairs(part) if split else part)
@@ -171,7 +171,7 @@ class CopySlices(Node):
         with enable_grad():
             if self.kinds is not None:
                 base, view = self.kinds
-                shape = self.positions.shape[:-1] if view.kind == "c" else self.positions.shape
+                shape = self.positions.shape[:-1] if view.kind in "cW" else self.positions.shape
                 whole = wrap(np.broadcast_to(np.zeros((), base), self.shape), self)
                 return view_of_parts(whole, positions=self.positions, data=np.empty(shape, view))._edge
             base = wrap(np.broadcast_to(np.zeros(()), self.shape), self)
@@ -257,7 +257,7 @@ def view_of_parts(xp, input: Array, *, positions: np.ndarray, data: np.ndarray):
 
 @view_of_parts.derivative("input", formula="grad added at the view's places, 0 elsewhere")
 def view_of_parts_input(grad, input_shape, input_dtype, positions, ops):
-    whole = input_dtype.kind == "c"
+    whole = input_dtype.kind in "cW"
     shape = (*input_shape, 2) if whole else input_shape
     parts = ops.to_pairs(grad) if holds_complex(grad) else grad
     found = ops.add_positions(parts, shape=shape, positions=positions)

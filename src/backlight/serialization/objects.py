@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from backlight.devices import device
-from backlight.dtypes import BAREBONES_UNSIGNED, dtype, from_numpy_dtype
+from backlight.dtypes import BAREBONES, dtype, from_numpy_dtype
 from backlight.engine.tensor_state import TensorState
 from backlight.kernels.sparse_array import is_sparse
 from backlight.layouts import layout
@@ -58,19 +58,19 @@ REBUILD_PARAMETER_WITH_STATE = Global("torch._utils", "_rebuild_parameter_with_s
 
 def rebuilding(kind: np.dtype) -> Global:
     """Return PyTorch's function that makes a tensor of a dtype over its storage."""
-    return Global("torch._utils", "_rebuild_tensor_v3" if kind in BAREBONES_UNSIGNED else "_rebuild_tensor_v2")
+    return Global("torch._utils", "_rebuild_tensor_v3" if kind in BAREBONES else "_rebuild_tensor_v2")
 
 
 def storage_class(kind: np.dtype) -> Global:
     """Return the storage class of a dtype: uint16, uint32 and uint64 have none, their tensors lie in bytes."""
-    if kind in BAREBONES_UNSIGNED:
+    if kind in BAREBONES:
         return Global("torch.storage", "UntypedStorage")
     return Global("torch", f"{from_numpy_dtype(kind).old_name}Storage")
 
 
 def stored_size(array: np.ndarray) -> int:
     """Return how many elements of its storage class an array takes."""
-    return array.nbytes if array.dtype in BAREBONES_UNSIGNED else array.size
+    return array.nbytes if array.dtype in BAREBONES else array.size
 
 
 class ObjectPickler(pickle._Pickler):
@@ -112,7 +112,7 @@ class ObjectPickler(pickle._Pickler):
             memory, offset, strides = self.layout(obj)
             kept = StoredMemory(self.stored(memory), np.asarray(memory))
             kind = obj._data.dtype
-            extra = (from_numpy_dtype(kind),) if kind in BAREBONES_UNSIGNED else ()
+            extra = (from_numpy_dtype(kind),) if kind in BAREBONES else ()
             parts = (kept, offset, tuple(obj.shape), strides, obj.requires_grad, OrderedDict(), *extra)
             return rebuilding(kind), parts
         if isinstance(obj, dtype):

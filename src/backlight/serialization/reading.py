@@ -17,6 +17,7 @@ from backlight.dtypes import ALL, OLD, dtype, to_numpy_dtype, uint8
 from backlight.engine.storage import stored_in
 from backlight.engine.tensor_state import TensorState, wrap
 from backlight.errors import BacklightError, GraphError
+from backlight.kernels.memory_order import strided as strided_array
 from backlight.layouts import layout, sparse_coo, strided
 from backlight.nn.parameter import Parameter
 from backlight.serialization.allowed import ALLOWED
@@ -208,14 +209,14 @@ def _tensor(
     steps = tuple(step * elements.itemsize for step in stride)
     if not math.prod(size):
         return wrap(np.empty(size, elements.dtype)).requires_grad_(requires_grad)
-    data = np.lib.stride_tricks.as_strided(elements[offset:], size, steps)
+    data = strided_array(elements[offset:], size, steps)
     return wrap(data, None, stored.storage).requires_grad_(requires_grad)
 
 
 def _tensor_of_bytes(
     stored: StoredArray, offset: int, size: tuple, stride: tuple, requires_grad: bool, hooks: object, kind: dtype
 ):
-    """Return a tensor of a dtype that has no storage class of its own: uint16, uint32 or uint64."""
+    """Return a tensor of a dtype that has no storage class of its own: uint16, uint32, uint64 or complex32."""
     if not isinstance(kind, dtype) or stored.elements.nbytes % kind.itemsize:
         raise LoadError(f"the file is damaged: {stored.elements.nbytes} bytes must hold elements of {kind!r:.40}")
     elements = stored.elements.view(kind.numpy)

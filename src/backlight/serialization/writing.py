@@ -21,7 +21,7 @@ from typing import BinaryIO
 import numpy as np
 
 from backlight.devices import device
-from backlight.dtypes import BAREBONES_UNSIGNED, dtype, from_numpy_dtype
+from backlight.dtypes import BAREBONES, dtype, from_numpy_dtype
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ValueProblem
 from backlight.kernels.memory_order import is_dense, outer_first, row_major
@@ -212,7 +212,7 @@ class _Writer:
         self._memory(memory)
         for each in (offset, tuple(value.shape), strides, value.requires_grad, OrderedDict()):
             self.write(each)
-        if kind in BAREBONES_UNSIGNED:
+        if kind in BAREBONES:
             self.kind(from_numpy_dtype(kind))
         self.out += pickle.TUPLE + pickle.REDUCE
 

@@ -16,6 +16,7 @@ from backlight.codegen.forward_mode import levels
 from backlight.dtypes import from_numpy_dtype
 from backlight.engine.tensor_state import TensorState, the_tensor_class
 from backlight.errors import ValueProblem
+from backlight.kernels.elementwise.complex_parts import imaginary_parts, real_parts
 from backlight.kernels.sparse_array import is_sparse
 from backlight.kernels.state_blocks import block, silent_floats
 from backlight.ops.type_promotion import is_float, scalar_dtype
@@ -229,8 +230,8 @@ class _ComplexWriter:
 
 def number_format(data: np.ndarray) -> _Writer | _ComplexWriter:
     """Return the writer for all numbers of an array."""
-    if data.dtype.kind == "c":
-        return _ComplexWriter(number_format(data.real), number_format(data.imag))
+    if data.dtype.kind in "cW":
+        return _ComplexWriter(number_format(real_parts(data)), number_format(imaginary_parts(data)))
     if not is_float(data.dtype):
         return _Writer(str, max((len(str(number)) for number in data.ravel().tolist()), default=1))
     numbers = data.ravel().astype(np.float64)

@@ -221,7 +221,7 @@ def normal(
         places = allocated(np.empty, size_from("normal", (size,)), float_dtype(dtype))
         return made(normal_numbers(places, mean, std, generator), requires_grad, device, layout, pin_memory)
     given = [value._data for value in (mean, std) if isinstance(value, TensorState)]
-    if isinstance(std, TensorState) and std._data.dtype.kind == "c":
+    if isinstance(std, TensorState) and std._data.dtype.kind in "cW":
         raise ShapeError("normal expects standard deviation to be non-complex")
     if not given:
         got = ", ".join(type(one).__name__ for one in (mean, std))

@@ -172,7 +172,7 @@ def logspace(
     """Make `steps` powers of `base` with evenly spaced exponents, from `start` up to `end` itself."""
     kind = _spaced_kind("logspace", start, end, dtype)
     limits, count = _limits("logspace", start, end, kind), _count(steps)
-    exponents = _between(*limits, count, kind).astype(np.complex128 if kind.kind == "c" else np.float64)
+    exponents = _between(*limits, count, kind).astype(np.complex128 if kind.kind in "cW" else np.float64)
     return made(converted(np.power(base, exponents), kind), requires_grad, device, layout, pin_memory)
 
 
@@ -183,7 +183,7 @@ def _spaced_kind(function: str, start, end, dtype: dtype | None) -> np.dtype:
     kind = complex_dtype(dtypes.get_default_dtype().numpy)
     if dtype is None:
         return kind
-    if to_numpy_dtype(dtype).kind != "c":
+    if to_numpy_dtype(dtype).kind not in "cW":
         raise ShapeError(
             f"torch.{function}(): inferred dtype {from_numpy_dtype(kind).c_name} can't be safely cast to passed dtype "
             f"{from_numpy_dtype(to_numpy_dtype(dtype)).old_name}"
@@ -192,7 +192,7 @@ def _spaced_kind(function: str, start, end, dtype: dtype | None) -> np.dtype:
 
 
 def _is_complex(limit) -> bool:
-    return limit._data.dtype.kind == "c" if isinstance(limit, TensorState) else isinstance(limit, complex)
+    return limit._data.dtype.kind in "cW" if isinstance(limit, TensorState) else isinstance(limit, complex)
 
 
 def _limits(function: str, start: float | TensorState, end: float | TensorState, kind: np.dtype) -> tuple:
@@ -230,7 +230,7 @@ def _between(start: float, end: float, steps: int, kind: np.dtype) -> np.ndarray
         return np.full(steps, start)
     step = (end - start) / kind.type(steps - 1)
     numbers = np.arange(steps)
-    if kind.kind == "c":
+    if kind.kind in "cW":
         return np.where(numbers < steps // 2, start + step * numbers, end - step * numbers[::-1]).astype(kind)
     from_start = multiply_add(np.full(1, step), numbers.astype(kind), start)
     from_end = multiply_add(np.full(1, -step), numbers[::-1].astype(kind), end)

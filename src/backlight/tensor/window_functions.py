@@ -5,8 +5,9 @@ import numpy as np
 from backlight.dtypes import dtype, from_numpy_dtype
 from backlight.errors import ShapeError
 from backlight.kernels.special import modified_bessel
-from backlight.layouts import layout
-from backlight.ops.type_promotion import is_float
+from backlight.layouts import layout, strided
+from backlight.ops.number_operands import no_kernel
+from backlight.ops.type_promotion import category
 from backlight.sizes import require_memory
 from backlight.tensor.creation import made
 from backlight.tensor.factories import float_dtype
@@ -23,7 +24,15 @@ def _window(
     Without `turn` the points lie from 0 to 1, in float64.
     """
     kind = float_dtype(dtype)
-    if not is_float(kind):
+    if layout is not None and layout is not strided:
+        stated = "float (default)" if dtype is None and name == "hann_window" else from_numpy_dtype(kind).c_name
+        raise ShapeError(
+            f"{name} is not implemented for sparse types, got: TensorOptions(dtype={stated}, device=cpu, "
+            "layout=Sparse, requires_grad=false (default), pinned_memory=false, memory_format=(nullopt))"
+        )
+    if category(kind) == 3 and length > 1:
+        raise no_kernel("arange_cpu", kind, "a window holds real numbers")
+    if category(kind) < 2:
         raise ShapeError(
             f"{name} expects floating point dtypes, got: TensorOptions(dtype={from_numpy_dtype(kind).c_name}, "
             "device=cpu, layout=Strided (default), requires_grad=false (default), pinned_memory=false, "

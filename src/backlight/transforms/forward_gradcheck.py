@@ -37,7 +37,7 @@ def check_forward(check, everything: list, fast: bool) -> None:
     Raises:
         GradcheckError: a tangent is wrong.
     """
-    if any(one._data.dtype.kind == "c" for one in (*check.wanted, *everything)):
+    if any(one._data.dtype.kind in "cW" for one in (*check.wanted, *everything)):
         raise GradcheckError("gradcheck does not check forward mode of complex tensors: leave check_forward_ad out")
     places = [place for place, out in enumerate(everything) if out._edge is not None]
     (_compare_products if fast else _compare_columns)(check, everything, places)

@@ -73,7 +73,7 @@ def numerical_jacobians(func: Callable, inputs: Sequence, varied: Tensor, eps: f
         step = np.zeros(memory.shape, memory.dtype)
         step[index] = eps
         column = _difference(func, inputs, memory, step, f"on index {index} ")
-        if memory.dtype.kind == "c":
+        if memory.dtype.kind in "cW":
             across = _difference(func, inputs, memory, step * 1j, f"on index {index} ")
             column = [along + 1j * turned for along, turned in zip(column, across)]
         columns.append(column)
@@ -113,7 +113,7 @@ def _difference(func: Callable, inputs: Sequence, memory: np.ndarray, step: np.n
 
 def _wide(kind: np.dtype) -> np.dtype:
     """Return the dtype of Jacobians: float64, or complex128 for complex numbers."""
-    return np.dtype(np.complex128 if kind.kind == "c" else np.float64)
+    return np.dtype(np.complex128 if kind.kind in "cW" else np.float64)
 
 
 def _values(func: Callable, inputs: Sequence) -> list[np.ndarray]:

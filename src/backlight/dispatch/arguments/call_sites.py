@@ -1,12 +1,13 @@
 """How a failed call was written: as a function, `torch.mul(x, 1)`, or as a method, `x.mul(1)`.
 
 Both are one object here. PyTorch counts the arguments of a method without its tensor, so its errors differ; the call
-is looked up in the bytecode of the line that made it.
+is looked up in the bytecode of the line that made it. A method that was passed on, as to `assertRaises(…, x.mul, 1)`,
+is found among the variables of the function that called it.
 """
 
 import dis
 import sys
-from types import FrameType, ModuleType
+from types import FrameType, MethodType, ModuleType
 
 from backlight.engine.provenance import user_frame
 from backlight.engine.tensor_state import TensorState
@@ -20,7 +21,16 @@ def called_name(name: str, args: tuple) -> str:
     if name[0] == "." or not args or not isinstance(args[0], TensorState):
         return name
     last = name.rpartition(".")[2]
-    return f".{last}" if _is_method_call(user_frame(sys._getframe()), last) else name
+    frame = user_frame(sys._getframe())
+    return f".{last}" if _is_method_call(frame, last) or _holds_method(frame, last, args[0]) else name
+
+
+def _holds_method(frame: FrameType, name: str, tensor: TensorState) -> bool:
+    """Tell whether a variable of a frame is this method of the tensor."""
+    return any(
+        one.__class__ is MethodType and one.__self__ is tensor and getattr(one.__func__, "__name__", None) == name
+        for one in frame.f_locals.values()
+    )
 
 
 def _is_method_call(frame: FrameType, name: str) -> bool:

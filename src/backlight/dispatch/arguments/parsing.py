@@ -15,10 +15,14 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from backlight.devices import device
 from backlight.dispatch.arguments.kinds import KINDS, is_int, is_number
 from backlight.dispatch.arguments.numpy_names import NUMPY_NAMES
+from backlight.dtypes import dtype
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, NumberOverflow, ValueProblem
+from backlight.layouts import layout, memory_format
+from backlight.sizes import Size
 
 ALWAYS_TAKEN = {"out", "requires_grad", "generator", "memory_format", "names", "pin_memory"}
 SWITCHES = {"requires_grad", "pin_memory"}
@@ -26,6 +30,7 @@ NUMBERS_AS_TENSORS = frozenset(
     ["add", "sub", "subtract", "mul", "multiply", "div", "divide", "true_divide", "floor_divide"]
 )
 LARGEST = 2**63 - 1
+TORCH_TYPES = frozenset([device, dtype, layout, memory_format, Size])  # named with their module, as NumPy's are
 COUNTED = re.compile(r"\(\) (takes (from )?\d+|takes no arguments|got an unexpected keyword|missing \d)")
 PREFIXED = ("linalg", "fft", "special")
 TABLE = Path(__file__).with_name("signatures.txt")  # written by tools/argument_signatures.py, which says how
@@ -113,6 +118,8 @@ def wrong_kinds(name: str, args: tuple, kwargs: dict, binding: bool) -> Exceptio
         return None
     shown = shown_name(name)
     count = len(args) + len(kwargs)
+    if is_python(name) and (missing := _missing_in_python(shown, known[0], args, kwargs)) is not None:
+        return missing
     problems = [_problem(shown, one, args, kwargs, name.startswith(".")) for one in known]
     if None in problems:
         return _too_large(shown, known[problems.index(None)], args, kwargs)
@@ -239,6 +246,17 @@ def _missing(shown: str, places: Sequence[Parameter], args: tuple, named: dict) 
     return ArgumentError(f"{shown}() missing {len(left)} required positional arguments: {listed}")
 
 
+def _missing_in_python(shown: str, parameters: Sequence[Parameter], args: tuple, kwargs: dict) -> ArgumentError | None:
+    """Return Python's error for required arguments that were left out, as of PyTorch's functions written in Python."""
+    places = [one for one in parameters[len(args) :] if not one.keyword_only]
+    left = [f"'{one.name}'" for one in places if not (one.has_default or one.may_be_none or one.name in kwargs)]
+    if not left:
+        return None
+    listed = left[0] if len(left) == 1 else f"{', '.join(left[:-1])}{',' * (len(left) > 2)} and {left[-1]}"
+    plural = "" if len(left) == 1 else "s"
+    return ArgumentError(f"{shown}() missing {len(left)} required positional argument{plural}: {listed}")
+
+
 def _wrong_kind(shown: str, one: Parameter, value: object, where: str, place: int) -> Exception:
     """Return PyTorch's error for a value that a parameter does not take."""
     start = f"{shown}(): argument '{one.name}'{where} must be"
@@ -296,6 +314,8 @@ def kind_of(value: object) -> str:
     if isinstance(value, TensorState):
         return type(value).__name__
     kind = type(value)
+    if kind in TORCH_TYPES:
+        return f"torch.{kind.__name__}"
     return f"numpy.{kind.__name__}" if kind.__module__ == "numpy" else kind.__name__
 
 

@@ -14,7 +14,7 @@ _MANY = 4096  # up to here np.where costs less than the passes of `chosen`
 
 def kept(values: np.ndarray, mask: np.ndarray):
     """Return the numbers of `values` where the mask is true and 0 elsewhere; the shapes broadcast."""
-    if values.dtype.kind == "c":
+    if values.dtype.kind in "cW":
         return np.where(mask, values, values.dtype.type(0))[()]
     bits = _BITS[values.dtype.itemsize]
     return np.multiply(values.view(bits), mask, dtype=bits).view(values.dtype)

@@ -65,7 +65,9 @@ class RNNCellBase(Module):
         if input.shape[1] != self.input_size:
             raise ShapeError(f"input has inconsistent input_size: got {input.shape[1]} expected {self.input_size}")
         if states is None:
-            return input, [zeros((input.shape[0], self.hidden_size), dtype=input.dtype) for _ in names]
+            return input, [
+                zeros((input.shape[0], self.hidden_size), dtype=input.dtype, device=input.device) for _ in names
+            ]
         states = [state if batched else state.unsqueeze(0) for state in states]
         for number, state in enumerate(states):
             if state.shape[1] != self.hidden_size:

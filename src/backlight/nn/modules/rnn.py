@@ -13,6 +13,7 @@ from backlight.dispatch import torch_function
 from backlight.dtypes import dtype
 from backlight.errors import ArgumentError, ShapeError, ValueProblem
 from backlight.nn import init
+from backlight.nn.meta_tensors import meta_call
 from backlight.nn.modules.module import Module, changed_options
 from backlight.nn.packing import PackedSequence
 from backlight.nn.parameter import Parameter, empty_parameter
@@ -155,7 +156,8 @@ class RNNBase(Module):
         places = [(layer, reverse) for layer in range(self.num_layers) for reverse in range(self._directions)]
         weights = [self._weights(*place) for place in places]
         p = self.dropout if self.training else 0
-        return through_layers(THROUGH[self.mode], rows, sizes, states, weights, self._directions, p)
+        layers = (THROUGH[self.mode], rows, sizes, states, weights, self._directions, p)
+        return meta_call(through_layers, *layers) if rows.is_meta else through_layers(*layers)
 
     def _weights(self, layer: int, reverse: int) -> Weights:
         def named(name: str) -> Parameter | None:
@@ -197,7 +199,7 @@ class RNNBase(Module):
         places = self.num_layers * self._directions
         shapes = [(places, batch, size) for size in self._state_sizes()]
         if states is None:
-            return [zeros(shape, dtype=rows.dtype) for shape in shapes]
+            return [zeros(shape, dtype=rows.dtype, device=rows.device) for shape in shapes]
         for number, (state, shape) in enumerate(zip(states, shapes, strict=True)):
             if tuple(state.shape) != shape:
                 name = "hidden" if len(shapes) == 1 else f"hidden[{number}]"

@@ -28,7 +28,7 @@ def _scaled(array: Array, factor: float):
     """Return `array` times an option such as alpha; integers take whole numbers only."""
     if factor is ONE:
         return array
-    if factor.__class__ is complex and array.dtype.kind != "c":
+    if factor.__class__ is complex and array.dtype.kind not in "cW":
         raise ShapeError("For non-complex input tensors, argument alpha must not be a complex number.")
     if factor.__class__ is bool or array.dtype.kind != "f":
         if isinstance(factor, bool) and array.dtype.kind != "b":

@@ -6,7 +6,8 @@ from backlight.codegen.declaration import Array, op
 from backlight.dtypes import from_numpy_dtype
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, ShapeError
-from backlight.ops.number_operands import no_bools, no_floats
+from backlight.kernels.elementwise.complex_parts import imaginary_parts
+from backlight.ops.number_operands import no_bools, no_floats, require_kernel
 from backlight.ops.type_promotion import BOOL, category
 
 __all__ = [
@@ -189,7 +190,7 @@ def isneginf(xp, input: Array):
 @op(complex="own")
 def isreal(xp, input: Array):
     """Tell where the input is a real number: of complex numbers, where the imaginary part is 0."""
-    return input.imag == 0 if input.dtype.kind == "c" else xp.ones(input.shape, BOOL)
+    return imaginary_parts(input) == 0 if input.dtype.kind in "cW" else xp.ones(input.shape, BOOL)
 
 
 @op
@@ -244,4 +245,6 @@ def equal(input: TensorState, other: TensorState) -> bool:
             raise ArgumentError(
                 f"equal(): argument '{name}' (position {place}) must be Tensor, not {type(value).__name__}"
             )
+    if input._data.dtype.kind == "W":
+        require_kernel("equal_notnan_cpu" if input is other else "equal_cpu", input._data.dtype)
     return input._data.shape == other._data.shape and bool((input._data == other._data).all())

@@ -3,16 +3,19 @@
 import numpy as np
 
 from backlight.codegen.declaration import Array, op
-from backlight.dtypes import complex_dtype, from_numpy_dtype, half_refused
+from backlight.dtypes import complex_dtype, from_numpy_dtype
 from backlight.engine.tensor_state import TensorState, wrap, writable
 from backlight.errors import ShapeError
-from backlight.kernels.elementwise.complex_parts import parts_of
+from backlight.kernels.elementwise.complex_parts import imaginary_parts, joined, parts_of, real_parts
 from backlight.ops.conjugate_views import CONJUGATE, NEGATIVE, MirrorStorage, mirror_of, mirrored
 from backlight.ops.elementwise.copying import clone, copy_into
+from backlight.ops.elementwise.rounding import neg
 from backlight.ops.inplace import count_unchanged, inplace
+from backlight.ops.number_operands import no_kernel
 from backlight.ops.type_promotion import holds_complex
 
 __all__ = [
+    "_neg_view",
     "complex",
     "conj",
     "conj_physical",
@@ -31,13 +34,6 @@ __all__ = [
 ]
 
 
-def _joined(xp, real: Array, imag: Array):
-    """Return complex numbers of two arrays of one float dtype."""
-    out = xp.empty(xp.broadcast_shapes(real.shape, imag.shape), complex_dtype(real.dtype))
-    out.real, out.imag = real, imag
-    return out if out.ndim else out[()]
-
-
 def _refuse_parts(one: np.dtype, other: np.dtype) -> str | None:
     """Return what PyTorch says unless both parts are floats of one dtype."""
     kinds = [from_numpy_dtype(kind) for kind in (one, other)]
@@ -53,7 +49,7 @@ def _refuse_parts(one: np.dtype, other: np.dtype) -> str | None:
 @op(name="complex", promote="same", dtype_error=_refuse_parts, complex="own")
 def complex_of(xp, real: Array, imag: Array):
     """Complex numbers of their real and imaginary parts, float32 or float64."""
-    return _joined(xp, real, imag)
+    return joined(real, imag)
 
 
 complex_of.derivative("real", formula="Re grad")(lambda grad, ops: ops.real(grad))
@@ -65,7 +61,9 @@ complex = complex_of
 @op(promote="same", dtype_error=_refuse_parts, zero_derivative={"abs": ("abs",)}, complex="own")
 def polar(xp, abs: Array, angle: Array):
     """Complex numbers of their sizes and angles: abs · (cos angle + i · sin angle)."""
-    return _joined(xp, abs * xp.cos(angle), abs * xp.sin(angle))
+    if abs.dtype.itemsize == 2:
+        raise no_kernel("polar_cpu", abs.dtype, "convert both with .float()")
+    return joined(abs * xp.cos(angle), abs * xp.sin(angle))
 
 
 polar.derivative("abs", formula="Re(grad̄ · e^(i·angle))")(
@@ -79,7 +77,7 @@ polar.derivative("angle", formula="Re(grad̄ · i · out)")(
 @op(node="ConjBackward0", name="conj_physical", tangent="linear", complex="own")
 def conjugated(xp, input: Array):
     """The complex conjugate, in new memory."""
-    return xp.conjugate(input) if input.dtype.kind == "c" else input.copy()
+    return xp.conjugate(input) if input.dtype.kind in "cW" else input.copy()
 
 
 conjugated.derivative("input", formula="conj(grad)")(lambda grad, ops: ops.conj_physical(grad))
@@ -90,6 +88,11 @@ def conj(input: TensorState):
     if not holds_complex(input):
         return input
     return mirrored(input, conjugated, None if is_conj(input) else CONJUGATE)
+
+
+def _neg_view(input: TensorState):
+    """Return the numbers with the other sign, a view: NOTE [Conjugates]."""
+    return mirrored(input, neg, None if is_neg(input) else NEGATIVE)
 
 
 def is_conj(input: TensorState) -> bool:
@@ -106,15 +109,6 @@ def resolve_conj(input: TensorState):
 def conj_physical(input: TensorState):
     """Return the complex conjugate in new memory; a real tensor is its own."""
     return conjugated(input) if holds_complex(input) else input
-
-
-def chalf(input: TensorState):
-    """Refuse: there is no complex32.
-
-    Raises:
-        TypeError: always.
-    """
-    raise half_refused()
 
 
 def set_real(input: TensorState, value: TensorState | float) -> None:
@@ -167,7 +161,7 @@ def conj_physical_(input: TensorState):
 @op(name="real", node="SelectBackward0", view=True, tangent="linear", complex="own")
 def real_part(xp, input: Array):
     """The real parts of complex numbers, a view."""
-    return input.real
+    return real_parts(input)
 
 
 real_part.derivative("input", formula="grad, as a complex number")(lambda grad, ops: ops.with_zeros(grad))
@@ -176,7 +170,7 @@ real_part.derivative("input", formula="grad, as a complex number")(lambda grad, 
 @op(name="imag", node="SelectBackward0", view=True, tangent="linear", complex="own")
 def imaginary_part(xp, input: Array):
     """The imaginary parts of complex numbers, a view."""
-    return input.imag
+    return imaginary_parts(input)
 
 
 imaginary_part.derivative("input", formula="i · grad")(lambda grad, ops: ops.with_zeros(grad) * 1j)
@@ -214,7 +208,7 @@ complex_view.derivative("input", formula="(Re grad, Im grad)")(lambda grad, ops:
 @op(tangent="linear", complex="own")
 def of_pairs(xp, input: Array):
     """The pairs along the last dim as complex numbers, in new memory; for derivatives."""
-    return _joined(xp, input[..., 0], input[..., 1])
+    return joined(input[..., 0], input[..., 1])
 
 
 of_pairs.derivative("input", formula="(Re grad, Im grad)")(lambda grad, ops: ops.to_pairs(grad))
@@ -223,7 +217,7 @@ of_pairs.derivative("input", formula="(Re grad, Im grad)")(lambda grad, ops: ops
 @op(tangent="linear", complex="own")
 def to_pairs(xp, input: Array):
     """The parts of complex numbers along a new last dim, in new memory; for derivatives."""
-    return xp.stack([input.real, input.imag], -1)
+    return xp.stack([real_parts(input), imaginary_parts(input)], -1)
 
 
 to_pairs.derivative("input", formula="grad[…, 0] + i · grad[…, 1]")(lambda grad, ops: ops.of_pairs(grad))

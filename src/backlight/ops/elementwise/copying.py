@@ -11,6 +11,7 @@ from backlight.dispatch.dispatcher import composite_function
 from backlight.dtypes import dtype
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import GraphError, ShapeError, ValueProblem
+from backlight.kernels.elementwise.complex_parts import real_parts
 from backlight.kernels.memory_order import copied_in, is_contiguous_in, row_major, suggested_format
 from backlight.layouts import contiguous_format, memory_format, preserve_format
 from backlight.ops.inplace import store, will_record, write_over
@@ -51,7 +52,7 @@ def contiguous(input: TensorState, *, memory_format: memory_format = contiguous_
 
 def _as(array: Array, kind: np.dtype):
     """Return a copy of an array in another dtype, of complex numbers without their imaginary part for a real one."""
-    return (array.real if array.dtype.kind == "c" and kind.kind not in "cb" else array).astype(kind)
+    return (real_parts(array) if array.dtype.kind in "cW" and kind.kind not in "cWb" else array).astype(kind)
 
 
 @op(tangent="linear", complex="own", layout="preserved")
@@ -101,7 +102,7 @@ def converted(input: TensorState, kind: np.dtype, memory_format: memory_format |
 
 def warn_of_discarded_parts(input: TensorState, kind: np.dtype) -> None:
     """Warn as PyTorch does, once, if complex numbers are cast to a real dtype."""
-    if input._data.dtype.kind == "c" and kind.kind not in "cb":
+    if input._data.dtype.kind in "cW" and kind.kind not in "cWb":
         warn_once("Casting complex values to real discards the imaginary part", stacklevel=4)
 
 
@@ -212,5 +213,5 @@ def copy_into(self, src: TensorState, non_blocking: bool = False):
     else:
         if src._data.shape != self._data.shape:
             broadcast_into(src._data.shape, self._data.shape)
-        store(self, src._data if self._data.dtype.kind == "c" else src._data.real, "copy_")
+        store(self, src._data if self._data.dtype.kind in "cWb" else real_parts(src._data), "copy_")
     return self

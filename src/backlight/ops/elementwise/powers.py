@@ -29,6 +29,8 @@ def pow_number(xp, input: Array, exponent: float):
             raise ShapeError(
                 "Integers to negative integer powers are not allowed. Convert the base with .float() first"
             )
+        if input.dtype.kind == "b":
+            return input.copy() if exponent else xp.ones_like(input)
         return xp.power(input, element_like(input, exponent))
     if input.dtype.itemsize == 2:
         element_like(input, exponent)  # raises where the dtype cannot hold it
@@ -190,7 +192,7 @@ ldexp.derivative("other", formula="grad · input · 2^other · ln 2")(lambda gra
 @op(promote="float", tangent="symmetric", dtype_error=no_integers("logaddexp_cpu"), complex="holomorphic")
 def logaddexp(xp, input: Array, other: Array):
     """log(exp(input) + exp(other)), without overflow."""
-    if input.dtype.kind != "c":
+    if input.dtype.kind not in "cW":
         return xp.logaddexp(input, other)
     larger = input.real >= other.real
     most = xp.where(larger, input, other)

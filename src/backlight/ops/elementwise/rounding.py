@@ -97,9 +97,11 @@ sign.derivative("input", formula="0")(lambda grad, ops: ops.new_zeros(grad, grad
 @op(tangent="symmetric", complex="own")
 def sgn(xp, input: Array):
     """The same as `sign`; of complex numbers z / |z|, 0 for 0."""
-    if input.dtype.kind == "c":
-        size = xp.absolute(input)
-        return xp.where(size == 0, input.dtype.type(0), input / xp.where(size == 0, size.dtype.type(1), size))[()]
+    if input.dtype.kind in "cW":
+        values = widened(input)
+        size = xp.absolute(values)
+        found = xp.where(size == 0, values.dtype.type(0), values / xp.where(size == 0, size.dtype.type(1), size))[()]
+        return rounded(found, input.dtype)
     return _sign(xp, input)
 
 
@@ -115,7 +117,7 @@ def sgn_input(grad, input, out, ops):
 @op(promote="float", tangent="symmetric", complex="own")
 def angle(xp, input: Array):
     """0 for numbers ≥ 0, π for those below; of complex numbers their angle; NaN stays NaN."""
-    if input.dtype.kind == "c":
+    if input.dtype.kind in "cW":
         return xp.angle(input)
     return xp.where(input != input, input, (input < 0) * like(input, np.pi))[()]
 
@@ -268,7 +270,7 @@ def finite(xp, input: Array, nan: float, posinf: float | None, neginf: float | N
     """The input with NaN and the infinities replaced."""
     if category(input.dtype) < 2:
         return input.copy()
-    if input.dtype.kind == "c":
+    if input.dtype.kind in "cW":
         out = input.copy()
         out.real = _finite_parts(xp, input.real, nan, posinf, neginf)
         out.imag = _finite_parts(xp, input.imag, nan, posinf, neginf)

@@ -215,7 +215,7 @@ sinc.derivative("input", formula="grad · (cos(πx) − sinc(x)) / x, 0 at 0")(
 @op(promote="float", tangent="symmetric", complex="holomorphic")
 def sinc_slope(xp, input: Array):
     """The derivative of sinc; near 0, where the difference cancels, by its series."""
-    angle = xp.multiply(input, math.pi, dtype=xp.complex128 if input.dtype.kind == "c" else xp.float64)
+    angle = xp.multiply(input, math.pi, dtype=xp.complex128 if input.dtype.kind in "cW" else xp.float64)
     near = xp.absolute(angle) < 0.1
     far = angle + near
     square = angle * angle

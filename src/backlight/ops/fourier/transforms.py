@@ -104,9 +104,11 @@ def promoted(name: str, input: TensorState, needs: str) -> TensorState:
         RuntimeError: the dtype is half precision, or complex where it must be real.
     """
     kind = input._data.dtype
+    if kind.kind == "W":
+        raise ShapeError("MKL FFT doesn't support tensors of type: Half\n  Convert the input with .cfloat()")
     if has_gradient(kind) and kind.itemsize == 2:
         raise ShapeError(f"Unsupported dtype {from_numpy_dtype(kind).old_name}\n  Convert the input with .float()")
-    if needs == "real" and kind.kind == "c":
+    if needs == "real" and kind.kind in "cW":
         found = from_numpy_dtype(kind).old_name
         if name in ("rfft", "ihfft"):
             raise ShapeError(f"{name} expects a real input tensor, but got {found}")
@@ -179,7 +181,7 @@ def spectrum(name: str, input: TensorState, sizes, dims, norm: str | None, forwa
     dims, sizes = dims_and_sizes(input, sizes, dims)
     input = resized(input, dims, sizes)
     scale = scale_of(norm, math.prod(sizes), forward)
-    if input._data.dtype.kind != "c":
+    if input._data.dtype.kind not in "cW":
         return half_spectrum(input, dims, scale, False)
     return complex_transform(input, dims, scale, forward)
 

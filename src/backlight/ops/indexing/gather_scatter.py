@@ -14,14 +14,15 @@ from backlight.codegen.declaration import Array, op
 from backlight.dispatch.dispatcher import composite_function
 from backlight.dtypes import from_numpy_dtype
 from backlight.engine.tensor_state import TensorState, wrap
-from backlight.errors import ShapeError
+from backlight.errors import ArgumentError, ShapeError
+from backlight.kernels.sparse_array import SparseArray
 from backlight.ops.dims import normalise_dim
 from backlight.ops.indexing.index_selection import INDEX_KINDS, check_range, check_same_dtype, owned
 from backlight.ops.number_operands import require_no_bools, require_real
 from backlight.ops.scalars import element
 from backlight.ops.shape.expanding import expand
 from backlight.ops.shape.reshaping import reshape
-from backlight.sizes import broadcast
+from backlight.sizes import Shape, broadcast
 from backlight.system.user_warnings import warn_once
 
 __all__ = ["gather", "index_reduce", "scatter", "scatter_add", "scatter_reduce", "take_along_dim"]
@@ -109,8 +110,25 @@ def gather(xp, input: Array, dim: int, index: Array, *, sparse_grad: bool = Fals
     return input[places(index, dim)]
 
 
-gather.derivative("input", formula="grad, added at the places read")(
-    lambda grad, dim, index, input_shape, ops: ops.scatter_add(ops.new_zeros(grad, input_shape), dim, index, grad)
+@gather.derivative("input", formula="grad, added at the places read")
+def gather_input(grad: Array, dim: int, index: Array, input_shape: Shape, sparse_grad: bool, ops):
+    if sparse_grad:
+        return ops.gather_sparse_backward(grad, index, dim, input_shape)
+    return ops.scatter_add(ops.new_zeros(grad, input_shape), dim, index, grad)
+
+
+@op(node="SparseCooTensorWithDimsAndTensorsBackward0", tangent="linear")
+def gather_sparse_backward(xp, grad: Array, index: Array, dim: int, shape: tuple):
+    """Return a sparse tensor with each gradient as an entry at the place read."""
+    index = owned(index)
+    if not len(shape) or not index.ndim:
+        return SparseArray(xp.zeros((len(shape), 1), xp.int64), grad.reshape(1), tuple(shape))
+    found = [xp.broadcast_to(one, index.shape).reshape(-1) for one in places(index, dim % len(shape))]
+    return SparseArray(xp.stack(found).astype(xp.int64), grad.reshape(-1), tuple(shape))
+
+
+gather_sparse_backward.derivative("grad", formula="grad at the places read")(
+    lambda grad, index, dim, ops: ops.gather(ops.sparse_to_dense(grad), dim, index)
 )
 
 
@@ -199,6 +217,11 @@ def scatter(input, dim, index, src=None, *, value=None, reduce=None):
         RuntimeError: the index does not fit `input` or `src`, or lies outside `input`.
     """
     written = value if src is None else src
+    if written is None:
+        raise ArgumentError(
+            "scatter() received an invalid combination of arguments - got (int, Tensor), but expected one of:\n"
+            " * (int dim, Tensor index, Tensor src)\n * (int dim, Tensor index, Number value)"
+        )
     if reduce is not None:
         if reduce not in ("add", "multiply"):
             raise ShapeError(f"reduce argument must be either add or multiply., got {reduce!r}")

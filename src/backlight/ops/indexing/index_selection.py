@@ -229,7 +229,7 @@ def index_fill(input: TensorState, dim: int, index: TensorState, value: TensorSt
     """Fill the slices at the indices along `dim` with one value, a number or a 0-d tensor."""
     if isinstance(value, TensorState):
         return index_fill_tensor(input, dim, index, value)
-    if isinstance(value, complex) and input._data.dtype.kind != "c":
+    if isinstance(value, complex) and input._data.dtype.kind not in "cW":
         raise ShapeError("index_fill_(): Converting complex Scalar to non-complex type is not supported")
     return index_fill_number(input, dim, index, value)
 

@@ -160,7 +160,8 @@ def nonzero(input: TensorState, *, as_tuple: bool = False):
             "vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over "
             "aten::nonzero. Please file an issue at https://github.com/pytorch/pytorch/issues if you need this feature."
         )
-    require_kernel("nonzero_count_cpu", input._data.dtype)
+    if input._data.dtype.kind == "u":
+        require_kernel("nonzero_count_cpu", input._data.dtype)
     data = owned(input._data)
     if as_tuple:
         found = np.nonzero(data if data.ndim else data.reshape(1))

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided as strided
 
 from backlight.codegen.declaration import Array, op
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import DimError, ShapeError
+from backlight.kernels.memory_order import strided
 from backlight.ops.dims import normalise_dim
 from backlight.sizes import Shape
 

@@ -119,7 +119,7 @@ def eigen_input(grad: Sequence[Array | None], input_dtype: np.dtype, out: Sequen
     if inner is None:
         return None
     found = ops.linalg_solve_ex(turned, inner @ turned)[0]
-    return found if np.dtype(getattr(input_dtype, "numpy", input_dtype)).kind == "c" else ops.real(found)
+    return found if np.dtype(getattr(input_dtype, "numpy", input_dtype)).kind in "cW" else ops.real(found)
 
 
 @public_function

@@ -144,7 +144,7 @@ def linalg_matrix_rank(input: TensorState, tol=None, hermitian: bool = False, *,
     if tol is not None:
         atol, rtol = tol, 0.0
     for name, given in (("atol", atol), ("rtol", rtol)):
-        if isinstance(given, TensorState) and given._data.dtype.kind == "c":
+        if isinstance(given, TensorState) and given._data.dtype.kind in "cW":
             kind = from_numpy_dtype(given._data.dtype).old_name
             raise ShapeError(f"torch.linalg.matrix_rank: {name} tensor of complex type is not supported. Got {kind}")
     return count_of_values(input, bound(atol), bound(rtol), hermitian)

@@ -60,6 +60,9 @@ def check_target(input: np.ndarray, target: np.ndarray, weight: np.ndarray | Non
         name = from_numpy_dtype(target.dtype).old_name
         raise ShapeError(f"expected target dtype to be Long or Byte, but got {name}; convert it with .long()")
     classes = input.shape[min(input.ndim - 1, 1)]
+    if weight is not None and weight.dtype != input.dtype:
+        names = [from_numpy_dtype(one.dtype).old_name for one in (input, weight)]
+        raise ShapeError(f"expected scalar type {names[0]} but found {names[1]}; convert the weight")
     if weight is not None and weight.shape != (classes,):
         raise ShapeError(
             f"weight tensor should be defined either for all {classes} classes or no classes but got weight tensor of "

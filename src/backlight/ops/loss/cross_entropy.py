@@ -64,6 +64,8 @@ def cross_entropy(
     if not 0 <= label_smoothing <= 1:
         raise ShapeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing:g}")
     if shape == target_shape:
+        if ignore_index >= 0:
+            raise ShapeError("ignore_index is not supported for floating point target; leave it out")
         return _cross_entropy_of_probabilities(input, target, weight, reduction, label_smoothing)
     if label_smoothing:
         weighs = weight is not None and weight.requires_grad

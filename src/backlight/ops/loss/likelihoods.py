@@ -14,7 +14,7 @@ from backlight.engine.tensor_state import TensorState
 from backlight.errors import GraphError, ShapeError, ValueProblem
 from backlight.kernels.half_precision import rounded, widened
 from backlight.ops.elementwise.activations import logsigmoid
-from backlight.ops.loss.regression_losses import reduced, reduced_and_rounded, reduction_of, share
+from backlight.ops.loss.regression_losses import in_dtype_of, reduced, reduced_and_rounded, reduction_of, share
 from backlight.ops.number_operands import no_integers, require_floats
 from backlight.ops.special.special_functions import xlogy
 from backlight.ops.type_promotion import category, holds_complex, is_float
@@ -35,6 +35,9 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
             f"Using a target size ({Size(target._data.shape)}) that is different to the input size "
             f"({Size(input._data.shape)}) is deprecated. Please ensure they have the same size."
         )
+    if input._data.dtype != target._data.dtype:
+        names = [from_numpy_dtype(one._data.dtype).old_name for one in (target, input)]
+        raise ShapeError(f"Found dtype {names[0]} but expected {names[1]}; convert the target with .to(input.dtype)")
     if weight is not None and weight._data.shape != input._data.shape:
         weight = weight.expand(input._data.shape)
     return binary_entropy(input, target, weight, reduction)
@@ -43,9 +46,6 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
 @op(name="binary_cross_entropy", dtype_error=no_integers("binary_cross_entropy"))
 def binary_entropy(xp, input: Array, target: Array, weight: Array | None, reduction: str):
     """The cross-entropy of probabilities, reduced."""
-    if target.dtype != input.dtype:
-        names = from_numpy_dtype(target.dtype).old_name, from_numpy_dtype(input.dtype).old_name
-        raise ShapeError(f"Found dtype {names[0]} but expected {names[1]}; convert the target with .to(input.dtype)")
     for name, array in (("input", input), ("target", target)):
         if array.size and not (array.min() >= 0 and array.max() <= 1):
             raise ShapeError(
@@ -102,7 +102,7 @@ def binary_cross_entropy_with_logits(
             f"result type {names[0]} can't be cast to the desired output type {names[1]}; convert the target with "
             ".float()"
         )
-    return logistic_entropy(input, target, weight, pos_weight, reduction)
+    return in_dtype_of(target, logistic_entropy(input, target, weight, pos_weight, reduction))
 
 
 @op(name="binary_cross_entropy_with_logits")
@@ -163,7 +163,7 @@ def soft_margin_loss(input: TensorState, target: TensorState, size_average=None,
         return -target  # raises
     if category(input._data.dtype) < 2:
         raise _not_cast(input)
-    return logistic_margin(input, target, reduction_of(reduction, size_average, reduce))
+    return in_dtype_of(input, logistic_margin(input, target, reduction_of(reduction, size_average, reduce)))
 
 
 @op(name="soft_margin_loss", promote="same")
@@ -210,7 +210,7 @@ def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_
             UserWarning,
             stacklevel=2,
         )
-    if category(input._data.dtype) < 2 and category(target._data.dtype) < 2:
+    if category(input._data.dtype) < 2 or category(target._data.dtype) < 2:
         raise ShapeError("kl_div: Integral inputs not supported.; convert them with .float()")
     if holds_complex(input) or holds_complex(target):
         raise ShapeError("kl_div: Complex inputs not supported.")

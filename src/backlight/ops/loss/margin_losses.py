@@ -144,7 +144,7 @@ def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=
         raise ValueProblem("weight must be one-dimensional")
     rows = _rows(input)
     count, classes = rows._data.shape
-    if target._data.size != count:
+    if target._data.size != count or target._data.ndim > 1:
         raise ShapeError(
             "multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples (batch "
             f"size). Expected target size [{count}], but got {list(target._data.shape)}. Input has shape "
@@ -152,6 +152,9 @@ def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=
         )
     if weight is not None and weight._data.size != classes:
         raise ShapeError(f"inconsistent weight size, expected {classes} but got {list(weight._data.shape)}")
+    if weight is not None and weight.dtype != input.dtype:
+        names = [from_numpy_dtype(one._data.dtype).old_name for one in (input, weight)]
+        raise ShapeError(f"expected scalar type {names[0]} but found {names[1]}; convert the weight")
     _require_long(target)
     _check_targets(target, classes)
     index = target.reshape((-1, 1))

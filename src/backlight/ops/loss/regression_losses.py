@@ -16,10 +16,11 @@ from backlight.dtypes import from_numpy_dtype
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ShapeError, UnsupportedError, ValueProblem
 from backlight.kernels.half_precision import rounded, widened
+from backlight.ops.elementwise.copying import cast
 from backlight.ops.elementwise.where_clamp import where
 from backlight.ops.number_operands import no_integers
 from backlight.ops.shape.expanding import broadcast_tensors
-from backlight.ops.type_promotion import is_float
+from backlight.ops.type_promotion import category, is_float
 from backlight.sizes import Size
 
 
@@ -47,6 +48,19 @@ def _old_names(size_average: bool | None, reduce: bool | None) -> str:
     if reduce is False:
         return "none"
     return "sum" if size_average is False else "mean"
+
+
+def in_dtype_of(input: TensorState, loss: TensorState) -> TensorState:
+    """Return a loss in the dtype of the input, where PyTorch does not promote it with the target.
+
+    Raises:
+        RuntimeError: the input holds integers, the loss floats.
+    """
+    kind, found = input._data.dtype, loss._data.dtype
+    if category(found) > category(kind):
+        names = [from_numpy_dtype(one).old_name for one in (found, kind)]
+        raise ShapeError(f"result type {names[0]} can't be cast to the desired output type {names[1]}")
+    return cast(loss, kind)
 
 
 def reduced(losses: Array, reduction: str):
@@ -196,7 +210,7 @@ def huber_loss(input: TensorState, target: TensorState, reduction: str = "mean",
     if delta <= 0:
         raise ShapeError(f"huber_loss does not support non-positive values for delta. Got {delta}")
     if weight is None:
-        return huber_error(input, target, reduction, float(delta))
+        return in_dtype_of(input, huber_error(input, target, reduction, float(delta)))
     _check_weight(weight, input)
     return reduced(huber_error(input, target, "none", float(delta)) * weight, reduction)
 

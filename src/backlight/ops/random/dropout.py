@@ -59,7 +59,7 @@ def check_probability(p: float) -> None:
 
 def _check_float(kind: np.dtype) -> None:
     """Raise PyTorch's error for integers and bools, which the factor 1 / (1 − p) would make floats."""
-    if kind.kind == "c":
+    if kind.kind in "cW":
         raise no_kernel("bernoulli_scalar_cpu_", kind, "draw a mask of real numbers, and multiply")
     if kind.kind in "iub":
         raise ShapeError(

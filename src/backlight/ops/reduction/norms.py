@@ -39,7 +39,7 @@ divide_or_zero.derivative("other", formula="−grad · out / other, 0 where othe
 
 def length_of(xp, values: Array, ord: float, dims: Sequence[int] | None, keepdim: bool):
     """Return (Σ |x|^ord)^(1/ord) over `dims` and its limits: 0 counts what is not 0, ±inf take an extreme."""
-    if values.dtype.kind == "c":
+    if values.dtype.kind in "cW":
         values = xp.abs(values)
     if ord == 2:
         return xp.sqrt(xp.add.reduce(values * values, dims, None, None, keepdim))
@@ -132,8 +132,8 @@ def check_not_narrower(name: str, x: TensorState, dtype: dtype) -> None:
     """Raise PyTorch's error for a norm to be computed in a dtype that does not hold the input."""
     if not has_gradient(dtype.numpy):
         raise ShapeError(f"{name}: dtype should be floating point or complex, but got {dtype.old_name}")
-    if (x._data.dtype.kind == "c") != dtype.is_complex:
-        kinds = ("real for real", "complex for complex")[x._data.dtype.kind == "c"]
+    if (x._data.dtype.kind in "cW") != dtype.is_complex:
+        kinds = ("real for real", "complex for complex")[x._data.dtype.kind in "cW"]
         raise ShapeError(f"{name}: dtype should be {kinds} inputs, but got {dtype.old_name}")
     if promote_types(x._data.dtype, dtype.numpy) != dtype.numpy:
         raise ShapeError(
@@ -249,8 +249,11 @@ def cdist(x1: TensorState, x2: TensorState, p: float = 2.0, compute_mode: str | 
         raise ShapeError(f"cdist only supports non-negative p values, got {p}")
     if x1.shape[-1] == 0:
         p = 0.0  # between points of no coordinates all distances are 0; a maximum of nothing would be none
+    if x1.dtype != x2.dtype:
+        names = [from_numpy_dtype(one._data.dtype).old_name for one in (x1, x2)]
+        raise ShapeError(f"expected scalar type {names[0]} but found {names[1]}; convert one of them")
     require_floats("cdist", x1, halves=False)
-    if p in (1, 2) and x1.dtype == x2.dtype and x1._data.dtype.char in "fd":
+    if p in (1, 2) and x1._data.dtype.char in "fd":
         return pairwise_near(x1, x2, float(p))
     return pairwise(x1, x2, p)
 

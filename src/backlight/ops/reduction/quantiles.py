@@ -26,7 +26,7 @@ __all__ = ["median", "mode", "nanmedian", "nanquantile", "quantile"]
 
 def median_of_all(input: Array, ignore_nan: bool):
     """Return the lower median of all elements; NaN if there are none, or if one is NaN and none may be ignored."""
-    _check_median(input)
+    _check_median(input, "median_cpu")
     order = rounded(np.sort(widened(input.reshape(-1))), input.dtype)  # NaN comes last
     present = order.size if not is_float(input.dtype) else int(np.count_nonzero(order == order))
     if order.size == 0:
@@ -36,7 +36,7 @@ def median_of_all(input: Array, ignore_nan: bool):
 
 def median_along(name: str, input: Array, dim: int, keepdim: bool, ignore_nan: bool):
     """Return (values, indices) of the lower median along `dim`; the first NaN where one counts."""
-    _check_median(input)
+    _check_median(input, "median_out")
     dim = normalise_dim(dim, input.ndim)
     if input.ndim == 0:
         return np.array(input), np.zeros((), np.int64)
@@ -52,9 +52,9 @@ def median_along(name: str, input: Array, dim: int, keepdim: bool, ignore_nan: b
     return (values, indices) if keepdim else (values.squeeze(dim), indices.squeeze(dim))
 
 
-def _check_median(input: Array) -> None:
+def _check_median(input: Array, kernel: str) -> None:
     if input.dtype == np.bool_:
-        raise UnsupportedError("\"median_cpu\" not implemented for 'Bool'\n  Convert it first (.int())")
+        raise UnsupportedError(f"\"{kernel}\" not implemented for 'Bool'\n  Convert it first (.int())")
 
 
 @op(node="MedianBackward0")

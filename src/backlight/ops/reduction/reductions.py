@@ -263,8 +263,9 @@ def prod(input: TensorState, dim: int | None = None, keepdim: bool = False, *, d
 
 
 def truth(reduce: Callable, input: Array, dim: int | Sequence[int] | None, keepdim: bool):
-    """Reduce to bool; uint8, PyTorch's old bool, stays uint8."""
-    found = reduce(input, reduced_dims(dim, input.ndim), BOOL, None, keepdim)
+    """Reduce to bool, over no dims at all for an empty sequence; uint8, PyTorch's old bool, stays uint8."""
+    none = dim is not None and not isinstance(dim, (int, np.integer)) and len(dim) == 0
+    found = input != 0 if none else reduce(input, reduced_dims(dim, input.ndim), BOOL, None, keepdim)
     return found.astype(np.uint8) if input.dtype == np.uint8 else found
 
 

@@ -8,7 +8,8 @@ from backlight.dtypes import bool as bool_dtype
 from backlight.dtypes import from_numpy_dtype, real_dtype
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ShapeError
-from backlight.kernels.half_precision import rounded, widened
+from backlight.kernels.elementwise.complex_parts import imaginary_parts, joined, real_parts
+from backlight.kernels.half_precision import FLOAT16, rounded, widened
 from backlight.ops.dims import kept_shape, reduced_count, reduced_dims, with_numpy_names
 from backlight.ops.elementwise.complex_numbers import complex_of, conj, imag, real
 from backlight.ops.type_promotion import FLOAT64, has_gradient, holds_complex, promote_types
@@ -29,13 +30,15 @@ def variance(xp, input: Array, dim: int | Sequence[int] | None, correction: int,
             "std and var only support floating point and complex dtypes\n"
             f"  Got {from_numpy_dtype(input.dtype)}: convert it first (.float())"
         )
+    if input.dtype.kind == "W":
+        return _variance_of_halves(xp, input, dim, correction, keepdim, name)
     values, dims = widened(input), reduced_dims(dim, input.ndim)
     count = reduced_count(input.shape, dim)
     if count <= correction or not input.size:
         warn_outside(NO_FREEDOM.format(name))
     mean = xp.add.reduce(values, dims, None, None, True) / count if count else values.mean(dims, keepdims=True)
     apart = values - mean
-    squares = apart * apart if apart.dtype.kind != "c" else apart.real**2 + apart.imag**2
+    squares = apart * apart if apart.dtype.kind not in "cW" else apart.real**2 + apart.imag**2
     spread = xp.add.reduce(squares, dims, None, None, keepdim)
     if spread.dtype.itemsize < 8 and not xp.isfinite(spread).all() and xp.isfinite(values).all():
         return variance(
@@ -43,6 +46,13 @@ def variance(xp, input: Array, dim: int | Sequence[int] | None, correction: int,
         )  # a square overflowed
     freedom = spread.dtype.type(max(count - correction, 0))
     return xp.divide(spread, freedom), mean if keepdim else mean.squeeze(dims)
+
+
+def _variance_of_halves(xp, input: Array, *options):
+    """Return (variance, mean) of complex32: those of the real parts and of the imaginary ones, each rounded first."""
+    halves = [variance(xp, parts(input), *options) for parts in (real_parts, imaginary_parts)]
+    (spread, mean), (other_spread, other_mean) = [[rounded(one, FLOAT16) for one in half] for half in halves]
+    return spread + other_spread, joined(mean, other_mean)
 
 
 def variance_gradient(grad: Array, input: Array, dim: int | Sequence[int] | None, correction: int, ops):

@@ -11,10 +11,12 @@ from backlight.dispatch.dispatcher import composite_function
 from backlight.dtypes import from_numpy_dtype
 from backlight.engine.tensor_state import TensorState, wrap
 from backlight.errors import ArgumentError, ShapeError, ValueProblem
+from backlight.kernels.memory_order import strided
 from backlight.layouts import contiguous_format
 from backlight.ops.dims import normalise_dim
 from backlight.ops.elementwise.copying import clone
 from backlight.ops.indexing.index_selection import index_select, owned
+from backlight.ops.number_operands import no_kernel
 from backlight.ops.shape.reshaping import flatten, reshape, unsqueeze
 from backlight.sizes import Shape, Size, broadcast, check_storage, sizes_given, storage_errors
 
@@ -65,7 +67,7 @@ def repeated_view(xp, data: Array, size: Sequence[int]):
             return ndarray(new_shape, data.dtype, data, 0, new_strides)
         except ValueError:  # NumPy cannot lend memory of this dtype
             pass
-    return np.lib.stride_tricks.as_strided(data, new_shape, new_strides)
+    return strided(data, new_shape, new_strides)
 
 
 def check_expands(data: Array, size: Sequence[int]) -> None:
@@ -229,6 +231,7 @@ def repeat_interleave(
     if repeats is None:
         counts = _counts(input)
         check_storage((int(counts.sum(dtype=np.float64)),), input._data.itemsize)
+        _check_output_size(output_size, int(counts.sum()))
         return wrap_as(np.repeat(np.arange(input._data.size), counts), input)
     if dim is None:
         input, dim = flatten(input), 0
@@ -259,7 +262,7 @@ def repeat_interleave(
 def _counts(repeats: TensorState) -> np.ndarray:
     data = repeats._data
     if data.dtype.kind != "i":
-        raise ArgumentError(f"repeats has to be Long or Int tensor; got {repeats.dtype}")
+        raise no_kernel("repeat_interleave_cpu", data.dtype, "convert it with .long()")
     if data.ndim > 1:
         raise ShapeError("repeat_interleave only accept 1D vector as repeat")
     data = owned(data)
@@ -274,4 +277,4 @@ def wrap_as(positions: Array, like: TensorState):
 
 def _check_output_size(given, found: int) -> None:
     if given is not None and given != found:
-        raise ShapeError(f"repeat_interleave: Invalid output_size, expected {found} but got {given}")
+        raise ShapeError(f"allocated size does not match required size; output_size must be {found}, got {given}")

@@ -5,13 +5,12 @@ from collections.abc import Callable, Sequence
 from math import prod
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided as strided
 
 from backlight.codegen.declaration import Array, op
 from backlight.dtypes import from_numpy_dtype
 from backlight.engine.tensor_state import TensorState, writable
 from backlight.errors import ArgumentError, ShapeError
-from backlight.kernels.memory_order import row_major, viewed
+from backlight.kernels.memory_order import row_major, strided, viewed
 from backlight.layouts import contiguous_format
 from backlight.ops.dims import normalise_dim, normalise_dims
 from backlight.ops.elementwise.copying import clone

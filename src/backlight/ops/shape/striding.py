@@ -4,7 +4,6 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided as strided
 
 from backlight.codegen.declaration import Array, op
 from backlight.dispatch.dispatcher import composite_function
@@ -12,6 +11,7 @@ from backlight.engine.tensor_state import TensorState, memory_of, wrap, writable
 from backlight.engine.views import positions_in, same_part, shown_by_strides
 from backlight.errors import ShapeError
 from backlight.kernels.elementwise.complex_parts import parts_of
+from backlight.kernels.memory_order import strided
 from backlight.ops.dims import normalise_dim
 from backlight.ops.elementwise.filling import fill_into
 from backlight.ops.indexing.slicing import at, check_slice
@@ -119,7 +119,7 @@ def _places_in(input: TensorState, data: Array):
     if (
         memory.dtype.kind != input._data.dtype.kind
     ):  # a view of parts, or of pairs: taken as elements of the input's dtype
-        memory = parts_of(memory) if memory.dtype.kind == "c" else memory.ravel(order="K").view(input._data.dtype)
+        memory = parts_of(memory) if memory.dtype.kind in "cW" else memory.ravel(order="K").view(input._data.dtype)
     memory_tensor, size = wrap(memory), input._data.size
     places = np.full(memory.size, size)
     places[positions_in(memory_tensor, input)] = np.arange(size).reshape(input._data.shape)
@@ -138,7 +138,9 @@ def strided_memory(input: TensorState, size: Sequence[int], stride: Sequence[int
     itemsize = kind.itemsize
     offset = storage_offset_of(input) if storage_offset is None else storage_offset
     last = offset + sum((one - 1) * step for one, step in zip(size, stride))
-    if 0 not in size and (offset < 0 or (last + 1) * itemsize > memory.nbytes):
+    if offset < 0:
+        raise ShapeError(f"Tensor: invalid storage offset {offset}")
+    if 0 not in size and ((last + 1) * itemsize > memory.nbytes):
         raise ShapeError(
             f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset}, and itemsize "
             f"{itemsize} requiring a storage size of {(last + 1) * itemsize} are out of bounds for storage "

@@ -172,4 +172,4 @@ def adjoint(input: TensorState):
     """Return the conjugate transpose of each matrix: for real numbers the transpose."""
     if input._data.ndim == 1:
         raise ShapeError("tensor.adjoint() is only supported on matrices or batches of matrices. Got 1-D tensor.")
-    return conj(transpose(input, -2, -1))
+    return conj(transpose(input, -2, -1) if input._data.ndim else input)

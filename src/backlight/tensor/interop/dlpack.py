@@ -1,9 +1,9 @@
 """Memory shared between libraries without a copy: DLPack, and `asarray`.
 
 NOTE [bfloat16 in DLPack]
-NumPy reads and writes DLPack's capsules, but refuses bfloat16, which is not one of its dtypes. A capsule points to a
-description of the tensor, in which one byte is the kind of the elements: it is set to unsigned integers of 16 bits
-while NumPy reads it, or to bfloat16 after NumPy has written it.
+NumPy reads and writes DLPack's capsules, but refuses bfloat16 and complex32, which are none of its dtypes. A capsule
+points to a description of the tensor, in which one byte is the kind of the elements: it is set to unsigned integers of
+as many bits while NumPy reads it, and to its own kind after NumPy has written it.
 """
 
 import ctypes
@@ -22,8 +22,9 @@ from backlight.types import Device
 __all__ = ["asarray", "from_dlpack"]
 
 CPU_DEVICE = (1, 0)  # DLPack's number for the CPU, and which one
-UNSIGNED, BFLOAT = 1, 4  # DLPack's numbers for kinds of elements
-BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
+UNSIGNED, BFLOAT, COMPLEX = 1, 4, 5  # DLPack's numbers for kinds of elements
+BFLOAT16, COMPLEX32 = np.dtype(ml_dtypes.bfloat16), np.dtype(ml_dtypes.complex32)
+UNKNOWN = {BFLOAT16: BFLOAT, COMPLEX32: COMPLEX}  # dtypes that NumPy cannot exchange -> DLPack's kind
 # Offset of the elements' kind by the name of the capsule: in DLManagedTensor and DLManagedTensorVersioned.
 KIND_AT = {b"dltensor": 20, b"dltensor_versioned": 32 + 20}
 ALREADY_USED = (
@@ -85,14 +86,16 @@ def _read(capsule: object):
     kind = _kind_of_elements(capsule)
     if kind is None:
         raise GraphError(f"{ALREADY_USED} Got {type(capsule).__name__}: give an object with __dlpack__")
-    is_bfloat, is_old = kind.value == BFLOAT, _capsule_name(capsule) == b"dltensor"
-    if is_bfloat:
+    is_old = _capsule_name(capsule) == b"dltensor"
+    bits = ctypes.c_uint8.from_address(ctypes.addressof(kind) + 1).value
+    unknown = next((one for one, code in UNKNOWN.items() if (code, 8 * one.itemsize) == (kind.value, bits)), None)
+    if unknown is not None:
         kind.value = UNSIGNED
     array = np.from_dlpack(_Exported(capsule))
     if is_old:
         array = np.asarray(_Writable(array))
-    if is_bfloat:
-        array = array.view(BFLOAT16)
+    if unknown is not None:
+        array = array.view(unknown)
     check_array(array)
     made = wrap(array)
     storage_of(made)
@@ -123,11 +126,11 @@ def export(tensor: TensorState, stream: int | None = None, max_version=None, dl_
         raise ArgumentError(f"stream should be None on cpu. Got {stream!r}: leave it out")
     storage_of(tensor)
     array = writable(tensor)
-    is_bfloat = array.dtype == BFLOAT16
+    code = UNKNOWN.get(array.dtype)
     options = {"max_version": max_version, "dl_device": dl_device, "copy": copy}
-    capsule = (array.view(np.uint16) if is_bfloat else array).__dlpack__(**options)
-    if is_bfloat:
-        _kind_of_elements(capsule).value = BFLOAT
+    capsule = (array if code is None else array.view(f"u{array.itemsize}")).__dlpack__(**options)
+    if code is not None:
+        _kind_of_elements(capsule).value = code
     return capsule
 
 

@@ -306,6 +306,10 @@ class GraphMethods:
                 "Can't call numpy() on Tensor that has negative bit set. Use tensor.resolve_neg().numpy() instead."
             )
         storage_of(self)
+        if self._data.dtype.kind == "W":
+            raise ArgumentError(
+                "Got unsupported ScalarType ComplexHalf; convert it with .cfloat(), or view_as_real() it"
+            )
         return writable(self).view()
 
     __hash__ = object.__hash__

@@ -144,7 +144,7 @@ class ConversionMethods:
 
     def is_complex(self) -> bool:
         """Tell whether the elements are complex."""
-        return self._data.dtype.kind == "c"
+        return self._data.dtype.kind in "cW"
 
     def is_signed(self) -> bool:
         """Tell whether the dtype is signed."""

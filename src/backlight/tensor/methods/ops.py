@@ -176,7 +176,7 @@ class OpMethods:
 
     cdouble = _cast_to(dtypes.complex128)
     cfloat = _cast_to(dtypes.complex64)
-    chalf = complex_numbers.chalf
+    chalf = _cast_to(dtypes.complex32)
 
     def polygamma(self, n: int):
         """Return the n-th derivative of digamma."""

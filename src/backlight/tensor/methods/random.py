@@ -11,7 +11,7 @@ from backlight.engine.grad_mode import modes
 from backlight.engine.tensor_state import TensorState, wrap, writable
 from backlight.engine.views import check_may_write, has_history
 from backlight.errors import GraphError, ShapeError, UnsupportedError
-from backlight.kernels.elementwise.complex_parts import parts_of
+from backlight.kernels.elementwise.complex_parts import joined, parts_of
 from backlight.kernels.memory_order import in_memory_order, outer_first
 from backlight.kernels.random import distributions
 from backlight.ops.inplace import write
@@ -31,12 +31,14 @@ def require_float(kernel: str, kind: np.dtype) -> None:
 
 def _joined(parts: np.ndarray) -> np.ndarray:
     """Return complex numbers of their parts, the last dim; in the order in which the parts lie."""
+    if parts.dtype == np.float16:
+        return joined(parts[..., 0], parts[..., 1])
     return parts[..., 0] + parts[..., 1] * complex_dtype(parts.dtype).type(1j)
 
 
 def uniform_numbers(array: np.ndarray, low: float, high: float, generator: Generator | None) -> np.ndarray:
     """Return uniform numbers in the shape of an array, which is not written to."""
-    if array.dtype.kind == "c":
+    if array.dtype.kind in "cW":
         return _joined(uniform_numbers(parts_of(array), low, high, generator))
     require_float("check_uniform_bounds", array.dtype)
     if low > high:
@@ -49,7 +51,7 @@ def normal_numbers(array: np.ndarray, mean: float, std: float, generator: Genera
     """Return normal numbers in the shape of an array, which is not written to."""
     if std < 0:
         raise ShapeError(f"normal expects std >= 0.0, but found std {std:g}")
-    if array.dtype.kind == "c":
+    if array.dtype.kind in "cW":
         return _joined(normal_numbers(parts_of(array), mean, std / math.sqrt(2), generator))
     require_float("normal_kernel_cpu", array.dtype)
     twister, blocks = twister_of(generator), array.flags.c_contiguous
@@ -193,5 +195,8 @@ def bernoulli_numbers(chances: np.ndarray, generator: Generator | None) -> np.nd
     require_float("bernoulli_tensor_cpu_p_", chances.dtype)
     if not np.all((chances >= 0) & (chances <= 1)):
         wrong = chances[~((chances >= 0) & (chances <= 1))][0]
-        raise GraphError(f"Expected p_in >= 0 && p_in <= 1 to be true, but got false.  ({wrong:g} is no probability)")
+        raise GraphError(
+            "Expected p_in >= 0 && p_in <= 1 to be true, but got false.  (Could this error message be improved?  If "
+            f"so, please report an enhancement request to PyTorch.)\n  {wrong:g} is no probability"
+        )
     return distributions.bernoulli_each(twister_of(generator), chances)

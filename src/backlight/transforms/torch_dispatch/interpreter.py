@@ -31,6 +31,7 @@ from backlight.engine.saved_tensors import Packed
 from backlight.engine.tensor_state import LEAF, TensorState, the_tensor_class, wrap_gradient
 from backlight.engine.threads import ThreadState
 from backlight.errors import ArgumentError, UnsupportedError
+from backlight.kernels.memory_order import strided
 from backlight.kernels.sparse_array import is_sparse
 from backlight.kernels.state_blocks import Block
 from backlight.ops.aten import OpOverload, aten_call, bound
@@ -424,7 +425,7 @@ def make_wrapper_subclass(
         memory.fill(np.nan)  # what reads them by mistake shows it
     made._data = memory
     if strides is not None:
-        made._data = np.lib.stride_tricks.as_strided(memory, shape, [step * kind.itemsize for step in strides])
+        made._data = strided(memory, shape, [step * kind.itemsize for step in strides])
     made._edge, made._storage, made._view = LEAF if requires_grad else None, None, None
     made._is_wrapper = True
     return made
