@@ -1,4 +1,4 @@
-"""What programs print of an error's class, caught as Exception; and an error sent through pickle, as between processes."""
+"""What programs print of an error's class, caught as Exception; and of an error sent through pickle."""
 
 import pickle
 
