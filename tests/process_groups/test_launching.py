@@ -46,9 +46,13 @@ def test_two_machines_make_one_group(tmp_path):
     assert json.loads((tmp_path / "3.json").read_text())["GROUP_RANK"] == "1"
 
 
-def test_processes_that_a_script_spawns_make_a_group(tmp_path):
-    subprocess.run([*PROGRAM, str(tmp_path), free_port()], env=environment(), check=True, timeout=60)
+@pytest.mark.parametrize("scheme", ("tcp", "file"))
+def test_processes_that_a_script_spawns_make_a_group(tmp_path, scheme):
+    meet = tmp_path / "meet"
+    method = f"tcp://127.0.0.1:{free_port()}" if scheme == "tcp" else f"file://{meet}"
+    subprocess.run([*PROGRAM, str(tmp_path), method], env=environment(), check=True, timeout=60)
     assert totals(tmp_path, 2) == [3.0, 3.0]
+    assert not meet.exists()
 
 
 def test_mpiexec_starts_a_group(tmp_path):

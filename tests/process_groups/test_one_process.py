@@ -59,7 +59,8 @@ def test_without_a_group_the_error_is_pytorchs(function):
     (
         ({"backend": "nccl"}, 'Distributed package doesn\'t have NCCL built in: use "mpi", or "gloo", on the CPU'),
         ({"backend": "nope"}, 'Unknown backend type nope: use "mpi", or "gloo", which MPI carries as well'),
-        ({"init_method": "file:///tmp/x"}, "No rendezvous handler for file://"),
+        ({"init_method": "smoke:///tmp/x"}, "No rendezvous handler for smoke://"),
+        ({"init_method": "file:///tmp/x"}, "using file:// rendezvous: rank parameter missing"),
         ({"init_method": PORT, "world_size": 2}, "using tcp:// rendezvous: rank parameter missing"),
         (
             {"init_method": PORT, "rank": 2, "world_size": 2},

@@ -15,6 +15,7 @@ from backlight.cli.programs.program import NotRunnableError, Program, program_at
 from backlight.cli.screens.tracebacks import show
 from backlight.lens.engines import Engine, engine_named
 from backlight.overrides import asked_about
+from backlight.torch_api.error_names import pytorch_error_names
 from backlight.torch_api.module_names import torch_names
 
 
@@ -93,9 +94,10 @@ def run_program(program: Program, *, engine: str = "backlight", around: Abstract
     source = program.source()
     overrides = not source or b"__torch_function__" in source
     names = torch_names() if engine == "backlight" else nullcontext()
+    errors = pytorch_error_names() if engine == "backlight" else nullcontext()
     asking = asked_about() if engine == "backlight" and overrides else nullcontext()
     process, folder, code, problem, hook = os.getpid(), os.getcwd(), 0, None, sys.excepthook
-    with _as_main(program) as main, names, asking:
+    with _as_main(program) as main, names, errors, asking:
         try:
             FunctionType(_execute.__code__, main.__dict__)(program.pieces(main), around or nullcontext(), _wait)
         except NotRunnableError:

@@ -133,7 +133,7 @@ def init_process_group(
     """Make the group of all processes of a job, and wait until all have come.
 
     Where they meet is said by `init_method` ("env://", which reads MASTER_ADDR, MASTER_PORT, RANK and WORLD_SIZE, or
-    "tcp://host:port"); a process that mpiexec started needs neither.
+    "tcp://host:port", or "file:///path", a file that does not exist yet); a process that mpiexec started needs neither.
 
     Args:
         backend: "mpi" or None; "gloo" is carried by MPI as well, and a line on stderr says so.

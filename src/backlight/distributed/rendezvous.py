@@ -6,7 +6,7 @@ import subprocess
 import sys
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
@@ -18,12 +18,13 @@ MPI_LAUNCHERS = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")  # variables i
 
 @dataclass(frozen=True)
 class Meeting:
-    """Where the processes of a job meet, and which of them this is."""
+    """Where the processes of a job meet, and which of them this is; `file` is where rank 0 writes host and port."""
 
     rank: int
     world: int
     host: str
     port: int
+    file: Path | None = None
 
 
 def address_of(init_method: str | None, rank: int, world: int) -> Meeting | None:
@@ -39,16 +40,21 @@ def address_of(init_method: str | None, rank: int, world: int) -> Meeting | None
         rank = int(asked["rank"])
     if world < 0 and "world_size" in asked:
         world = int(asked["world_size"])
-    if url.scheme == "tcp":
-        if rank < 0 or world < 0 or url.port is None:
-            what = "rank" if rank < 0 else "world size" if world < 0 else "port"
+    if url.scheme in ("tcp", "file"):
+        place = url.port if url.scheme == "tcp" else url.path or None
+        if rank < 0 or world < 0 or place is None:
+            ends = "port" if url.scheme == "tcp" else "path"
+            what = "rank" if rank < 0 else "world size" if world < 0 else ends
             raise ValueProblem(
-                f"Error initializing torch.distributed using tcp:// rendezvous: {what} parameter missing"
+                f"Error initializing torch.distributed using {url.scheme}:// rendezvous: {what} parameter missing"
             )
+        if url.scheme == "file":
+            return _checked(Meeting(rank, world, "", 0, Path(url.path)))
         return _checked(Meeting(rank, world, url.hostname or "", url.port))
     if url.scheme != "env":
         raise ValueProblem(
-            f"No rendezvous handler for {url.scheme}://: backlight has env:// and tcp://host:port, got {method!r}"
+            f"No rendezvous handler for {url.scheme}://: backlight has env://, tcp://host:port and file:///path, "
+            f"got {method!r}"
         )
     by_environment = "MASTER_ADDR" in os.environ and (rank >= 0 or "RANK" in os.environ)
     if not by_environment and any(name in os.environ for name in MPI_LAUNCHERS):
@@ -118,7 +124,11 @@ def connect_ranks(meeting: Meeting, timeout: float) -> tuple[socket.socket, Watc
     """
     deadline = time.monotonic() + timeout
     if meeting.rank == 0:
-        _start_server(meeting, timeout)
+        port = _start_server(meeting, timeout)
+        if meeting.file is not None:
+            _write_place(meeting.file, port)
+    if meeting.file is not None:
+        meeting = _place_in_file(meeting, deadline)
     connections = [_connected(meeting, deadline) for _ in range(2)]
     for kind, connection in zip(("pmi", "watch"), connections):
         hello = f"hello {kind} {meeting.rank} {meeting.world} {socket.gethostname()} {os.getpid()}\n"
@@ -129,7 +139,26 @@ def connect_ranks(meeting: Meeting, timeout: float) -> tuple[socket.socket, Watc
         if line != "go":
             raise DistStoreError(f"rank {meeting.rank}: {line.removeprefix('error ')}")
         connection.settimeout(None)
+    if meeting.file is not None and meeting.rank == 0:
+        meeting.file.unlink(missing_ok=True)  # all have read it
     return connections[0], Watch(connections[1])
+
+
+def _write_place(file: Path, port: int) -> None:
+    """Write where the rendezvous listens, all at once."""
+    part = file.with_name(f"{file.name}.{os.getpid()}")
+    part.write_text(f"{socket.gethostname()} {port}\n", encoding="utf-8")
+    part.replace(file)
+
+
+def _place_in_file(meeting: Meeting, deadline: float) -> Meeting:
+    """Wait until rank 0 has written where it listens."""
+    while not (found := meeting.file.read_text(encoding="utf-8").split() if meeting.file.exists() else []):
+        if time.monotonic() > deadline:
+            raise DistStoreError(f"rank {meeting.rank}: rank 0 has not written {meeting.file}; is it there?")
+        time.sleep(0.02)
+    host, port = found
+    return replace(meeting, host="localhost" if host == socket.gethostname() else host, port=int(port))
 
 
 def _line(connection: socket.socket) -> str:
@@ -146,8 +175,8 @@ def _line(connection: socket.socket) -> str:
     return line.decode().strip()
 
 
-def _start_server(meeting: Meeting, timeout: float) -> None:
-    """Start the rendezvous as a process, which ends when all ranks have."""
+def _start_server(meeting: Meeting, timeout: float) -> int:
+    """Start the rendezvous as a process, which ends when all ranks have; return its port."""
     local = meeting.host in ("localhost", "127.0.0.1", "::1")
     try:
         listener = socket.create_server((meeting.host if local else "", meeting.port), backlog=2 * meeting.world)
@@ -157,7 +186,7 @@ def _start_server(meeting: Meeting, timeout: float) -> None:
             f"{problem.strerror}: set MASTER_PORT to a free port"
         ) from problem
     with listener:
-        number = listener.fileno()
+        number, port = listener.fileno(), listener.getsockname()[1]
         subprocess.Popen(
             [
                 sys.executable,
@@ -174,6 +203,7 @@ def _start_server(meeting: Meeting, timeout: float) -> None:
             stderr=subprocess.DEVNULL,
             start_new_session=True,  # Ctrl-C ends the ranks, and by that the server
         )
+    return port
 
 
 def _connected(meeting: Meeting, deadline: float) -> socket.socket:

@@ -1,5 +1,6 @@
 """Nodes of the backward graph, with the interface of PyTorch's `grad_fn`."""
 
+import functools
 import itertools
 import sys
 import weakref
@@ -281,6 +282,16 @@ def freed(node: Node) -> GraphError:
 def output_name(node: Node, number: int = 0) -> str:
     """Return what PyTorch's messages call one output of a node: `output 0 of Mul`."""
     return f"output {number} of {node.forward_name()}"
+
+
+def rename_node(node: Node, name: str) -> None:
+    """Give a node the name that PyTorch's node of the same result has."""
+    node.__class__ = _renamed_class(type(node), name)
+
+
+@functools.cache
+def _renamed_class(cls: type, name: str) -> type:
+    return type(name, (cls,), {"__slots__": ()})
 
 
 def name_of_tensor(tensor: TensorState) -> str | None:

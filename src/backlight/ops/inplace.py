@@ -18,6 +18,7 @@ from backlight.dispatch.interpreters import interpreted
 from backlight.dtypes import from_numpy_dtype
 from backlight.engine.grad_mode import modes
 from backlight.engine.mutation_checks import refuse_captured
+from backlight.engine.node import rename_node
 from backlight.engine.provenance import user_place
 from backlight.engine.storage import Storage
 from backlight.engine.tensor_state import TensorState, storage_of, transforms, wrap, writable
@@ -304,13 +305,8 @@ _IN_PLACE = {  # PyTorch's names of the nodes of these ops' in-place forms
 def _inplace_form(node):
     """Give a node of an op that makes a view the name of the op's in-place form."""
     if node is not None and type(node).__name__ in _IN_PLACE:
-        node.__class__ = _class_of_inplace_form(type(node))
+        rename_node(node, _IN_PLACE[type(node).__name__])
     return node
-
-
-@functools.cache
-def _class_of_inplace_form(cls: type) -> type:
-    return type(_IN_PLACE[cls.__name__], (cls,), {"__slots__": ()})
 
 
 def inplace_view(public: Callable, name: str):

@@ -162,6 +162,7 @@ class LBFGS(Optimizer):
         super().__init__(params, checked(locals()))
         if len(self.param_groups) != 1:
             raise ValueProblem("LBFGS doesn't support per-parameter options (parameter groups); give it one list")
+        self._params = self.param_groups[0]["params"]  # programs look for the state under the first of these
 
     def step(self, closure: Callable) -> Tensor | float:
         """Make up to `max_iter` iterations.

@@ -1,4 +1,4 @@
-"""Writes where a process finds itself, and the sum over all ranks; by any launcher, or spawned with a port."""
+"""Writes where a process finds itself, and the sum over all ranks; by any launcher, or spawned with a place to meet."""
 
 import json
 import os
@@ -29,6 +29,6 @@ def work(rank, world, folder, method):
 
 if __name__ == "__main__":
     if len(sys.argv) > 2:
-        mp.spawn(work, args=(2, sys.argv[1], f"tcp://127.0.0.1:{sys.argv[2]}"), nprocs=2)
+        mp.spawn(work, args=(2, sys.argv[1], sys.argv[2]), nprocs=2)
     else:
         work(-1, -1, sys.argv[1], "env://")

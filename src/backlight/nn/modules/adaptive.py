@@ -17,7 +17,7 @@ from backlight.types import Device
 __all__ = ["AdaptiveLogSoftmaxWithLoss"]
 
 
-class AdaptiveSoftmaxOutput(NamedTuple):
+class _ASMoutput(NamedTuple):
     """The log-probability of each target, and the mean of their negatives."""
 
     output: Tensor
@@ -77,7 +77,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             narrow.reset_parameters()
             wide.reset_parameters()
 
-    def forward(self, input_: Tensor, target_: Tensor) -> AdaptiveSoftmaxOutput:
+    def forward(self, input_: Tensor, target_: Tensor) -> _ASMoutput:
         """Return the log-probability of each target, and the loss.
 
         Raises:
@@ -102,7 +102,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             within = within.index_copy(0, rows, local)
             column = where(members, self.shortlist_size + number, column)
         output = within + F.log_softmax(self.head(input), dim=1).gather(1, column.unsqueeze(1)).squeeze(1)
-        return AdaptiveSoftmaxOutput(output if target_.ndim else output.squeeze(0), (-output).mean())
+        return _ASMoutput(output if target_.ndim else output.squeeze(0), (-output).mean())
 
     def log_prob(self, input: Tensor) -> Tensor:
         """Return the log-probabilities of all classes.

@@ -18,7 +18,7 @@ from backlight.nn.modules.module import Module, changed_options
 from backlight.nn.packing import PackedSequence
 from backlight.nn.parameter import Parameter, empty_parameter
 from backlight.ops.indexing.index_selection import index_select
-from backlight.ops.nn.recurrent_layers import THROUGH, Weights, through_layers
+from backlight.ops.nn.recurrent_layers import THROUGH, Weights, in_steps, through_layers
 from backlight.tensor.factories import zeros
 from backlight.tensor.tensor import Tensor
 from backlight.types import Device
@@ -145,8 +145,8 @@ class RNNBase(Module):
         if steps == 0:
             raise ShapeError("Expected sequence length to be larger than 0 in RNN")
         rows, last = self._run_rows(by_time.reshape((steps * batch, size)), (batch,) * steps, states)
-        out = rows.reshape((steps, batch, rows.shape[1]))
-        return out.transpose(0, 1) if self.batch_first else out, last
+        out = in_steps(rows, steps, batch, self.mode, self._directions, self.proj_size > 0, self.batch_first)
+        return out, last
 
     def _run_rows(
         self, rows: Tensor, sizes: tuple[int, ...], states: Sequence[Tensor] | None

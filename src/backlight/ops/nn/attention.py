@@ -44,11 +44,17 @@ def scaled_dot_product_attention(
         enable_gqa: each head of key and value serves several heads of the query.
 
     Raises:
-        RuntimeError: shapes or dtypes do not fit, or a mask comes with `is_causal`.
+        RuntimeError: shapes or dtypes do not fit, or a mask comes with `is_causal` where PyTorch's fused kernel, which
+            takes both, does not run: with other than four dims, dropout, or a mask that requires grad.
     """
-    _check(query, key, value, attn_mask, is_causal)
+    _check(query, key, value, attn_mask)
     if enable_gqa:
         key, value = _repeated_heads(query, key), _repeated_heads(query, value)
+    if attn_mask is not None:
+        _check_mask_shape(query, key, attn_mask)
+        if is_causal:
+            is_fused = query.ndim == key.ndim == value.ndim == 4 and dropout_p == 0 and not attn_mask.requires_grad
+            attn_mask, is_causal = _with_causal(query, key, attn_mask, is_fused), False
     if scale is None:
         scale = 1 / math.sqrt(query._data.shape[-1]) if query._data.shape[-1] else math.inf
     factors = None if dropout_p == 0 else _dropout_factors(query._data, key._data, dropout_p)
@@ -63,9 +69,31 @@ def _dropout_factors(query: Array, key: Array, p: float):
     return wrap(found / (1 - p) if p < 1 else found)
 
 
-def _check(
-    query: TensorState, key: TensorState, value: TensorState, attn_mask: TensorState | None, is_causal: bool
-) -> None:
+def _scores_shape(query: TensorState, key: TensorState) -> tuple[int, ...]:
+    q, k = query._data.shape, key._data.shape
+    return (*broadcast(q[:-2], k[:-2]), q[-2], k[-2])
+
+
+def _check_mask_shape(query: TensorState, key: TensorState, attn_mask: TensorState) -> None:
+    """Raise PyTorch's error unless the mask can be added to the scores in place."""
+    shape = _scores_shape(query, key)
+    common = broadcast(shape, attn_mask._data.shape)
+    if common != shape:
+        raise ShapeError(f"output with shape {list(shape)} doesn't match the broadcast shape {list(common)}")
+
+
+def _with_causal(query: TensorState, key: TensorState, attn_mask: TensorState, is_fused: bool) -> TensorState:
+    """Return a mask that keeps query i from keys after i as well."""
+    if not is_fused:
+        raise ShapeError(
+            "_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True; "
+            "combine the two in one mask"
+        )
+    causal = wrap(softmax_kernels.causal_mask(*_scores_shape(query, key)[-2:]))
+    return attn_mask & causal if attn_mask._data.dtype.kind == "b" else attn_mask.masked_fill(~causal, -math.inf)
+
+
+def _check(query: TensorState, key: TensorState, value: TensorState, attn_mask: TensorState | None) -> None:
     try:
         q, k, v = query._data, key._data, value._data
     except AttributeError:
@@ -86,11 +114,6 @@ def _check(
         raise ShapeError(f"expected m1 and m2 to have the same dtype, but got: float != {name}; convert with .float()")
     if attn_mask is None:
         return
-    if is_causal:
-        raise ShapeError(
-            "_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True; "
-            "combine the two in one mask"
-        )
     kind = attn_mask._data.dtype
     if kind.kind != "b" and kind != q.dtype and kind != "float32":
         names = [

@@ -51,13 +51,13 @@ def linear(input: TensorState, weight: TensorState, bias: TensorState | None = N
     if not simple:
         sizes = weight._data.shape
         if bias is not None and input._data.ndim == 1 and bias._data.shape == sizes[:1] and len(sizes) == 2:
-            return view_of_rows(linear_with_bias(input, weight, bias), sizes[:1])
+            return view_of_rows(linear_with_bias(bias, input, weight), sizes[:1])
         product = matmul(input, weight.T if len(sizes) == 2 else weight)
         return product if bias is None else product + _expandable(bias, product)
     if bias is None:
         rows = linear_without_bias(input, weight)
         return rows if len(shape) == 2 else unsafe_view(rows, shape[:-1] + sizes[:1])
-    rows = linear_with_bias(input, weight, bias)
+    rows = linear_with_bias(bias, input, weight)
     return rows if len(shape) == 2 else view_of_rows(rows, shape[:-1] + sizes[:1])
 
 
@@ -85,7 +85,7 @@ def check_rows_and_weight(input: Array, weight: Array) -> None:
     check_matrices(rows_of(input), weight.T)
 
 
-def check_rows_weight_and_bias(input: Array, weight: Array, bias: Array) -> None:
+def check_rows_weight_and_bias(bias: Array, input: Array, weight: Array) -> None:
     """Raise PyTorch's error unless weight and bias fit the input."""
     check_inner_sizes(rows_of(input), weight.T)
     check_sum_dtypes(bias, input, weight)
@@ -102,11 +102,11 @@ def linear_without_bias(xp, input: Array, weight: Array):
 
 
 @op(node="AddmmBackward0", explain=check_rows_weight_and_bias, complex="holomorphic")
-def linear_with_bias(xp, input: Array, weight: Array, bias: Array):
-    """Rows times the transposed weight, plus bias."""
+def linear_with_bias(xp, bias: Array, input: Array, weight: Array):
+    """Rows times the transposed weight, plus bias, which stands first, as in `addmm`."""
     kind = input.dtype
     if kind is not weight.dtype or kind is not bias.dtype or kind.itemsize <= 2:
-        check_rows_weight_and_bias(input, weight, bias)
+        check_rows_weight_and_bias(bias, input, weight)
         require_no_bools("addmm_impl_cpu_", input)
         return rounded(rows_of(widened(input)) @ widened(weight).T + widened(bias), kind)
     return matrix_products.linear(input, weight, bias)

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from backlight.dispatch.dispatcher import public_function
+from backlight.dtypes import float32
+from backlight.engine.node import Node, rename_node
 from backlight.engine.tensor_state import TensorState
 from backlight.errors import ArgumentError, ShapeError
 from backlight.ops.nn.linear import linear
@@ -84,6 +86,27 @@ def through_layers(through, rows, sizes: tuple, states, weights: list[Weights], 
     return rows, [stack(each) for each in zip(*found)]
 
 
+def in_steps(
+    rows: TensorState, steps: int, batch: int, mode: str, directions: int, projected: bool, batch_first: bool
+) -> TensorState:
+    """Return the outputs of padded batches step by step, under the names that PyTorch prints for them.
+
+    Shapes: rows (steps · batch, size) -> (steps, batch, size), or (batch, steps, size) with `batch_first`
+    """
+    out = rows.reshape((steps, batch, rows.shape[1]))
+    node = out._edge
+    if isinstance(node, Node):
+        fused = mode == "LSTM" and not projected and rows.dtype is float32  # one op for all steps, in PyTorch
+        alone = "MkldnnRnnLayerBackward0" if fused else "StackBackward0"
+        rename_node(node, "CatBackward0" if directions == 2 else alone)
+    if not batch_first:
+        return out
+    out = out.transpose(0, 1)
+    if isinstance(node, Node) and mode != "LSTM":
+        rename_node(out._edge, "TransposeBackward1")
+    return out
+
+
 _END = ("params", "has_biases", "num_layers", "dropout", "train", "bidirectional")
 _PADDED = ("input", "hx", *_END, "batch_first")
 _PACKED = ("data", "batch_sizes", "hx", *_END)
@@ -125,8 +148,7 @@ def _run(mode: str, given: dict, states: list, projected: bool = False) -> tuple
     steps, batch, size = by_time.shape
     rows = by_time.reshape((steps * batch, size))
     rows, last = through_layers(THROUGH[mode], rows, (batch,) * steps, states, weights, directions, p)
-    out = rows.reshape((steps, batch, rows.shape[1]))
-    return out.transpose(0, 1) if given["batch_first"] else out, last
+    return in_steps(rows, steps, batch, mode, directions, projected, given["batch_first"]), last
 
 
 def lstm(*args, **named):

@@ -55,7 +55,7 @@ COMPOSED: dict[str, Callable] = {
     "cross_entropy": _cross_entropy,
     "index_backward": _index_backward,
     "kept": lambda input, mask: OPS.where(mask, input, wrap(input._data.dtype.type(0))),
-    "linear_with_bias": lambda input, weight, bias: OPS.addmm(bias, _rows(input), OPS.t(weight)),
+    "linear_with_bias": lambda bias, input, weight: OPS.addmm(bias, _rows(input), OPS.t(weight)),
     "linear_without_bias": lambda input, weight: OPS.mm(_rows(input), OPS.t(weight)),
     "spread": _spread,
     "sum_to_size": _sum_to_size,
