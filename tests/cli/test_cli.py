@@ -570,6 +570,19 @@ def test_options_are_of_the_kind_of_their_defaults():
     for said, kind in kinds.items():
         with pytest.raises(InputError, match=f"must be {kind}, got"):
             options_of(method, [said])
+    for name, said, kind in (
+        ("leave-one-out", "words=abc", "a whole number"),
+        ("leave-one-out", "words=1.5", "a whole number"),
+        ("leave-one-out", "budget=abc", "a number"),
+        ("layer-gradient-x-activation", "layer=abc", "a whole number"),
+    ):
+        with pytest.raises(InputError, match=f"must be {kind}, got"):
+            options_of(METHODS[name], [said])
+    assert options_of(METHODS["leave-one-out"], ["words=3", "budget=2", "estimate=saliency"]) == {
+        "words": 3,
+        "budget": 2.0,
+        "estimate": "saliency",
+    }
 
 
 def test_the_methods_are_listed(capsys):
@@ -697,6 +710,7 @@ def test_a_comparison_names_both_documents_the_difference_and_the_swap(capsys, t
     assert "speaks for B" in out
     assert "A − B" in out
     assert "change places" in out or " falls below " in out
+    assert "estimated" not in out  # every word was measured
     assert max(map(len, out.splitlines()[:-1])) <= 80
     assert '"comparisons":[{' in page.read_text()
     assert main([*arguments, "--json", "--method", "occlusion", "--most", "0"]) == 0

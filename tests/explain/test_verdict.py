@@ -60,6 +60,17 @@ def test_methods_without_signs_and_single_words_have_their_own_forms(made):
     )
 
 
+@pytest.mark.parametrize(("unit", "name"), [("span", "phrase"), ("sentence", "sentence")])
+def test_the_line_names_what_was_deleted(made, unit, name):
+    one = replace(made, method="leave-one-out", settings={"unit": unit})
+    assert verdict_line(checked(one), "probability").startswith(
+        f"Faithful: without the 3 {name}s shown to raise it most"
+    )
+    assert f"without 3 random {name}s it is" in verdict_line(checked(one), "probability")
+    failed = verdict_line(checked(one, verdict="fails"), None)
+    assert f"its {name}s act together" in failed and ("--unit" in failed) == (unit == "span")
+
+
 def test_without_other_words_to_compare_with_the_effects_are_called_measured(made):
     found = checked(replace(made, document=replace(made.document, words=made.document.words[-3:])), random=0.0)
     assert verdict_line(found, "probability") == (

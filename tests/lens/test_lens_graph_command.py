@@ -93,6 +93,14 @@ def test_a_backward_that_did_not_run_is_an_error(script, capsys, backward):
     assert "--backward" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("backward", ["2", "0", "-2"])
+def test_a_backward_that_a_record_lacks_is_named_as_it_was_given(script, tmp_path, capsys, backward):
+    saved = tmp_path / "out.json"
+    assert main(["graph", script(EXPRESSION), "--engine", "backlight", "--json", str(saved)]) == 0
+    assert main(["graph", str(saved), "--backward", backward]) == 2
+    assert capsys.readouterr().err.endswith(f"got {backward}\n")
+
+
 def test_a_script_that_fails_after_a_backward_still_gives_its_graph(script, tmp_path, capsys):
     saved = tmp_path / "out.json"
     failing = EXPRESSION + "raise ValueError('after it')\n"

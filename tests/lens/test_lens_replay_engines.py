@@ -148,3 +148,17 @@ def test_a_step_says_where_what_it_reads_had_left_the_graph(engine):
     replay = recorded(engine, program).replay()
     told = [step for step in replay.steps if "it reads what detach made of hidden" in step.text()]
     assert [step.kind for step in told] == [FORWARD, FIRE] and "scale = hidden.detach()" in told[0].text()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_an_operand_that_was_not_recorded_is_left_open(engine):
+    """`10 - d` is no `−(d)`: that equation would be false."""
+
+    def program(t):
+        w, x = t.tensor([2.0], requires_grad=True), t.tensor([3.0, 5.0])
+        y = t.add(w, x, alpha=2)
+        z = 10.0 - y
+        z.sum().backward()
+
+    told = recorded(engine, program).replay().text()
+    assert "y = w + 2 · … = [8, 12]" in told and "z = … − y = [2, −2]" in told

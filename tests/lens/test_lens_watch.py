@@ -339,5 +339,5 @@ def test_options_are_checked():
         lens.watch(limit=0)
     with pytest.raises(InputError, match="record must be of format 1"):
         lens.read_record('{"format": 0}')
-    with pytest.raises(InputError, match="record must be a file that can be read"):
+    with pytest.raises(InputError, match=r"^record must be a file that can be read, got .*: No such file or dir"):
         lens.read_record("no/such/file.json")

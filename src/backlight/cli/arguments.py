@@ -5,6 +5,7 @@ import inspect
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import get_args
 
 from backlight.adapters.torch_library import DTYPES
 from backlight.cli.main import notice
@@ -314,7 +315,7 @@ def options_of(method: Method, given: Sequence[str]) -> dict:
         if name not in known:
             offered = f"has {', '.join(known)}" if known else "has no options"
             raise InputError(f"--option must name an option of {method.name}, got {name}: {method.name} {offered}")
-        found[name] = _as_kind_of(known[name], value, name)
+        found[name] = _as_kind_of(known[name], _types_of(method, name), value, name)
     return found
 
 
@@ -328,9 +329,18 @@ def defaults_of(method: Method) -> Mapping[str, object]:
     }
 
 
-def _as_kind_of(default: object, value: str, name: str) -> object:
-    """Convert a text to the type of the default; without a default, to the number that it looks like, if any."""
-    kinds = (int, float) if default is None else (type(default),)
+def _types_of(method: Method, name: str) -> tuple[type, ...]:
+    """Return the types that an option's annotation names: `int | None` is int; none if it has no annotation."""
+    named = inspect.signature(method.explain).parameters[name].annotation
+    return tuple(kind for kind in (named, *get_args(named)) if kind in (int, float, str))
+
+
+def _as_kind_of(default: object, named: tuple[type, ...], value: str, name: str) -> object:
+    """Convert a text to the type of the default; without a default, to the one that the annotation names.
+
+    Without either, a text that looks like a number becomes one.
+    """
+    kinds = (named or (int, float, str)) if default is None else (type(default),)
     if isinstance(default, bool):
         if value not in ("true", "false"):
             raise InputError(f"--option {name} must be true or false, got {value}")
@@ -340,9 +350,7 @@ def _as_kind_of(default: object, value: str, name: str) -> object:
             return kind(value)
         except ValueError:
             continue
-    if default is None:
-        return value
-    kind = "a whole number" if isinstance(default, int) else "a number"
+    kind = "a whole number" if kinds == (int,) else "a number"
     raise InputError(f"--option {name} must be {kind}, got {value}")
 
 

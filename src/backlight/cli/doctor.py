@@ -43,9 +43,7 @@ def doctor(argv: Sequence[str]) -> int:
     if given.list:
         print(listed())
         return CLEAN
-    return _examine(
-        required(program, "script must be the path of a Python file (--explain and --list need none)"), given
-    )
+    return _examine(required(program, "a script (--explain and --list need none)"), given)
 
 
 def _arguments() -> Parser:

@@ -20,7 +20,7 @@ from backlight.lens.records.reading import read_record
 from backlight.lens.records.record import Record
 from backlight.lens.records.watching import VALUES, Watch, watch
 
-OUTPUTS = ("html", "svg", "dot", "json")
+OUTPUTS = {"html": "page", "svg": "picture", "dot": "Graphviz file", "json": "record"}
 
 
 def graph(argv: Sequence[str]) -> int:
@@ -101,6 +101,9 @@ def _chosen(watched: Watch, given: argparse.Namespace, name: str) -> Record:
 
 def _draw(record: Record, given: argparse.Namespace, backward: int) -> None:
     """Write the requested outputs; print the tree if there are none."""
+    count = len(record.backwards)
+    if count and not 1 <= abs(backward) <= count:
+        raise InputError(f"--backward must be one of the {count} that ran, from 1 or -1 on, got {backward}")
     backward = backward - 1 if backward > 0 else backward
     made = {
         "html": lambda: page_of(record, by=given.by, backward=backward),
@@ -112,7 +115,7 @@ def _draw(record: Record, given: argparse.Namespace, backward: int) -> None:
     for name in requested:
         path = getattr(given, name)
         write_output(path, made[name](), f"--{name}")
-        print(f"The {'page' if name == 'html' else 'record' if name == 'json' else 'picture'} is in {path}")
+        print(f"The {OUTPUTS[name]} is in {path}")
     if not requested:
         width = given.width or (shutil.get_terminal_size().columns if sys.stdout.isatty() else None)
         print(tree(_picture(record, given, backward), width=width))

@@ -24,7 +24,7 @@ def run(argv: Sequence[str]) -> int:
     parser = Parser(prog="backlight run", description=COMMANDS["run"])
     add_program(parser, "script.py|notebook.ipynb")
     _, program = parsed(parser, argv)
-    ended = run_program(required(program, "script"))
+    ended = run_program(required(program, "a script"))
     ended.show()
     return ended.code
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from backlight.cli.main import INTERRUPTED, Parser, notice
 from backlight.cli.outputs import as_json
 from backlight.cli.screens.reranker_training import watcher
+from backlight.explain.presentation.wording import count_of
 from backlight.training.reranker import LossWeights, Optimisation, RerankerSettings
 from backlight.training.reranker import train_reranker as train
 from backlight.training.reranker.card import figure_lines
@@ -166,7 +167,8 @@ def text_of(result: Result) -> str:
     """Return the result of a training as text."""
     calibration, counts = result.calibration, result.counts
     lines = [
-        f"{counts['training queries']:,} queries, {result.steps:,} steps, {result.minutes:.1f} minutes; "
+        f"{count_of(counts['training queries'], 'query', 'queries')}, {count_of(result.steps, 'step')}, "
+        f"{result.minutes:.1f} minutes; "
         f"the best weights are those after step {result.best_step:,}",
         f"not used as negatives: {counts['positives not used as negatives']:,} positives, "
         f"{counts['near-duplicates not used as negatives']:,} near-duplicates of a positive",

@@ -12,8 +12,8 @@ from backlight.explain.batch.files import write_file
 from backlight.explain.batch.job import REPORT
 from backlight.explain.batch.running import Batch
 from backlight.explain.batch.words import matters
-from backlight.explain.presentation.wording import count_of
-from backlight.report.text import harmless
+from backlight.explain.presentation.wording import count_of, figure
+from backlight.report.text import harmless, number
 from backlight.web.batch import batch_page
 
 NAMED_LANGUAGES = 5  # listed in the notice at the end
@@ -89,8 +89,8 @@ def as_text(found: Batch) -> str:
     spread = score["quantiles"]
     unit = summary["job"]["model"]["score_name"]
     lines.append(
-        f"{unit}: mean {score['mean']:.3f}, half of them between {spread['25 %']:.3f} and {spread['75 %']:.3f}, "
-        f"from {score['lowest']:.3f} to {score['highest']:.3f}"
+        f"{unit}: mean {_score(score['mean'])}, half of them between {_score(spread['25 %'])} and "
+        f"{_score(spread['75 %'])}, from {_score(score['lowest'])} to {_score(score['highest'])}"
     )
     if labels:
         auc = "" if labels["roc_auc"] is None else f", ROC-AUC {labels['roc_auc']:.3f}"
@@ -103,8 +103,8 @@ def as_text(found: Batch) -> str:
     if check := summary["check"]:
         lines.append(
             f"explanations checked: {check['rows']:,}, of which {check['holds']:,} hold, {check['fails']:,} fail; the "
-            f"{unit} falls by {check['drop']:.3g} without the 5 strongest words, by "
-            f"{check['random']:.3g} without others"
+            f"{unit} {_moved(check['drop'], check['random'])} without the 5 strongest words, "
+            f"{_moved(check['random'], check['drop'])} without others"
         )
     for side, words in summary["words"].items():
         named = [word["word"] for word in words if matters(word)][:10]
@@ -112,3 +112,12 @@ def as_text(found: Batch) -> str:
             lines.append(f"{side} words that mattered most (z of log-odds): {', '.join(named)}")
     lines.append(f"The page is in {found.folder / REPORT}")
     return "\n".join(lines)
+
+
+def _score(score: float) -> str:
+    return number(score, ".3f")
+
+
+def _moved(drop: float, beside: float) -> str:
+    """Say how far the score falls, or rises where the drop is negative."""
+    return f"{'falls' if drop >= 0 else 'rises'} by {figure(abs(drop), beside=(abs(beside),))}"

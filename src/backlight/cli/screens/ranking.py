@@ -9,7 +9,7 @@ from rich.text import Text
 from backlight.cli.screens.terminal import Screen, ending, number, plain, strongest, unread
 from backlight.explain.attribution import Attribution, Ranked, Ranking, Window
 from backlight.explain.methods.interactions import Interactions
-from backlight.explain.methods.registry import METHODS, Method
+from backlight.explain.methods.registry import DEFAULT, METHODS, Method
 from backlight.explain.notebook import baseline_text
 from backlight.explain.presentation.scales import (
     NO_EFFECT,
@@ -20,7 +20,7 @@ from backlight.explain.presentation.scales import (
     ranking_scales,
 )
 from backlight.explain.presentation.scores import score_line, score_text
-from backlight.explain.presentation.verdict import details_line, verdict_line
+from backlight.explain.presentation.verdict import details_line, unit_word, verdict_line
 from backlight.explain.presentation.wording import (
     WINDOW_ALONE,
     candidates_line,
@@ -101,8 +101,9 @@ def _heading(ranking: Ranking, screen: Screen) -> dict[str, Text]:
         lines["candidates"] = Text(plain(candidates_line(ranking.retrieval)))
     if made:
         of_query, of_documents = (figure(scale) for scale in ranking_scales(ranking))
+        unit = unit_word(made[0])
         which = f"of the {len(made)} documents" if len(made) > 1 else "of the document"
-        of = f"of {of_documents}, the strongest word {which}, and of {of_query} in the query"
+        of = f"of {of_documents}, the strongest {unit} {which}, and of {of_query} in the query"
         lines["method"] = Text(account(made))
         if precision := precision_line(made[0].execution):
             lines["precision"] = Text(precision)
@@ -115,7 +116,12 @@ def _heading(ranking: Ranking, screen: Screen) -> dict[str, Text]:
 def method_parts(first: Attribution | Interactions, methods: Mapping[str, Method], *others: Attribution) -> list[str]:
     """Describe a method: its name, what its values say, its baseline, and the largest gap of all explanations by it."""
     made = (first, *others)
-    parts = [first.method, methods[first.method].summary if first.method in methods else first.meaning]
+    summary = methods[first.method].summary if first.method in methods else first.meaning
+    if first.method == DEFAULT:
+        summary = summary.replace("word", unit_word(first))
+        if not any(one.estimate for one in made):
+            summary = summary.partition(":")[0]  # what follows is about words that were estimated
+    parts = [first.method, summary]
     parts.append(baseline_text(first))
     worst = max((abs(one.gap) for one in made if one.gap is not None), default=None)
     if worst is not None:

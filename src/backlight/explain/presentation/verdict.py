@@ -93,10 +93,15 @@ def _no_single_word(made: Explained, activation: str | None) -> list[str]:
     ]
 
 
+def unit_word(made: Explained) -> str:
+    """Return what an explanation gives values to: word, phrase or sentence."""
+    return UNITS.get(made.settings.get("unit"), "word")
+
+
 def measured_text(made: Explained) -> str:
     """Return how many of the document's words were deleted one by one to measure what the score does without them."""
     known, every = _counts(made)
-    unit = UNITS.get(made.settings.get("unit"), "word")
+    unit = unit_word(made)
     if not known:
         return f"no {unit} measured"
     if known == every:
@@ -113,7 +118,7 @@ def _counts(made: Explained) -> tuple[int, int]:
 
 def _measured_words(made: Explained) -> str:
     known, every = _counts(made)
-    unit = UNITS.get(made.settings.get("unit"), "word")
+    unit = unit_word(made)
     if known == every:
         return f"any of its {count_of(every, unit)}" if every != 1 else f"its {unit}"
     return f"any of the {count_of(known, unit)} measured (of {every:,})"
@@ -130,14 +135,16 @@ def _as_shown(made: Explained, activation: str | None) -> str:
     """Return how many of the words that matter have the sign that is shown."""
     check = made.check
     moves = "moves" if check.counted == 1 else "move"
-    return f"{check.signs} of {count_of(check.counted, 'word')} {moves} the {unit_of(activation)} as shown"
+    return f"{check.signs} of {count_of(check.counted, unit_word(made))} {moves} the {unit_of(activation)} as shown"
 
 
 def _instead(made: Explained, option: str) -> str:
     """Return what to use instead: another method, or for the one that measures larger units."""
     if made.method != "leave-one-out":
         return f"use {option.format(name='method', value='leave-one-out')}"
-    return f"its words act together: try {option.format(name='unit', value='sentence')}"
+    if unit_word(made) == "sentence":
+        return "its sentences act together"
+    return f"its {unit_word(made)}s act together: try {option.format(name='unit', value='sentence')}"
 
 
 def _together(made: Explained, activation: str | None, window: WindowOf | None) -> str:
@@ -152,12 +159,13 @@ def _together(made: Explained, activation: str | None, window: WindowOf | None) 
         written.quantity if window is None or window.effects_of != "window" else f"best window's {written.quantity}"
     )
     before, after, *random = written.texts
-    words = "word" if check.top == 1 else f"{check.top} words"
+    unit = unit_word(made)
+    words = unit if check.top == 1 else f"{check.top} {unit}s"
     if made.signed:
         which = f"the {words} shown to {'raise' if strongest.value > 0 else 'lower'} it most"
     else:
-        which = f"its {'strongest word' if check.top == 1 else f'{check.top} strongest words'}"
-    return f"without {which}, the {quantity} {_moved(before, after, check.drop)}{_random(check.top, random)}"
+        which = f"its {f'strongest {unit}' if check.top == 1 else f'{check.top} strongest {unit}s'}"
+    return f"without {which}, the {quantity} {_moved(before, after, check.drop)}{_random(check.top, unit, random)}"
 
 
 def _moved(before: str, after: str, drop: float) -> str:
@@ -166,10 +174,10 @@ def _moved(before: str, after: str, drop: float) -> str:
     return f"{'falls' if drop > 0 else 'rises'} from {before} to {after}"
 
 
-def _random(count: int, random: Sequence[str]) -> str:
+def _random(count: int, unit: str, random: Sequence[str]) -> str:
     if not random:
         return "; there are too few others to compare them with"
-    return f"; without {count_of(count, 'random word')} it is {random[0]}"
+    return f"; without {count_of(count, f'random {unit}')} it is {random[0]}"
 
 
 def _compared(made: Explained) -> bool:

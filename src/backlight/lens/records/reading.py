@@ -31,8 +31,9 @@ def read_record(source: Path | str) -> Record:
     """
     inline = isinstance(source, str) and source.lstrip().startswith("{")
     name = str(source)[:80]
+    content = source if inline else _content_of(Path(source))
     try:
-        plain = parse_json(source if inline else _content_of(Path(source)))
+        plain = parse_json(content)
     except ValueError as problem:
         raise InputError(f"record must be JSON, got {name}: {problem}") from problem
     said = plain.pop("format", None) if isinstance(plain, dict) else None
@@ -54,7 +55,8 @@ def _content_of(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except (OSError, ValueError) as problem:  # a path with a NUL in it
-        raise InputError(f"record must be a file that can be read, got {path}: {problem}") from problem
+        reason = getattr(problem, "strerror", None) or problem
+        raise InputError(f"record must be a file that can be read, got {path}: {reason}") from problem
 
 
 NOT_FINITE = {"nan", "inf", "-inf"}

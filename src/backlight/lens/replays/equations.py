@@ -21,6 +21,7 @@ from backlight.lens.replays.wording import Block, brief, brief_array, drawn, equ
 SAVED_AS = {"self": ("input",), "result": ("out", "output", "result"), "result1": ("out",)}
 MATRICES = frozenset({"Mm", "Mv", "Bmm", "Addmm", "Addbmm", "Baddbmm", "Addmv", "Addr", "Linear", "Matmul", "Ger"})
 LINE = 66  # characters of a line with an equation, about
+SUMS = frozenset({"Add", "Sub", "Rsub"})
 DEFAULTS = {"alpha": 1, "beta": 1, "value": 1}
 FORWARDS = {
     "Abs": ("|input|",),
@@ -107,7 +108,7 @@ class Equations:
                 named = _named(formula(text), {**numbers, **words})
                 return _lines(f"{head}{named}", found) + _result(found, outputs[0])
         inputs = [word_of(self.nodes[edge.to]) if edge else "…" for edge in node.edges]
-        call = f"{head}{node.label}({', '.join(inputs)})"
+        call = head + (_unfilled(node, values, words) or f"{node.label}({', '.join(inputs)})")
         known = [output for output in outputs if output.values is not None or output.norm is not None]
         if not known:
             return [f"{call}; its values were not recorded"]
@@ -163,6 +164,19 @@ def _filled(node: Node, parsed: Formula, values: Mapping[str, Given], result: Su
 
 def _named(parsed: Formula, words: Mapping[str, str]) -> str:
     return str(Named(words).of(parsed.expression))
+
+
+def _unfilled(node: Node, values: Mapping[str, Given], words: Mapping[str, str]) -> str | None:
+    """Return a sum or difference with `…` for an operand that was not recorded: `… − d` of `10 - d`.
+
+    `−(d)` would say another thing. None for other ops, and where both operands are known.
+    """
+    stem, plain = _stem(node), node.options.get("alpha", 1) == 1
+    if stem not in SUMS or {"input", "other"} <= words.keys() or (stem == "Rsub" and not plain):
+        return None
+    texts = FORWARDS[stem]
+    numbers = {"alpha": brief_array(values["alpha"].array), "input": "…", "other": "…"}
+    return _named(formula(texts[0 if plain else -1]), {**numbers, **words})
 
 
 def _result(found: Filled, result: Summary) -> list[str]:
