@@ -56,7 +56,11 @@ from backlight.lens.doctor.detectors.non_finite import NonFinite
 from backlight.lens.doctor.detectors.optimizers import Optimizers
 from backlight.lens.doctor.detectors.rebuilt import Rebinding, Rebuilt
 from backlight.lens.doctor.detectors.rows.augmentations import Augmentations
+from backlight.lens.doctor.detectors.rows.carried_states import CarriedStates
+from backlight.lens.doctor.detectors.rows.fitted_labels import FittedLabels
+from backlight.lens.doctor.detectors.rows.held_out_edges import HeldOutEdges
 from backlight.lens.doctor.detectors.rows.held_out_rows import HeldOutRows
+from backlight.lens.doctor.detectors.rows.repeated_draws import RepeatedDraws
 from backlight.lens.doctor.detectors.saved_hooks import SavedHooks
 from backlight.lens.doctor.detectors.second_order import Gradients
 from backlight.lens.doctor.detectors.slips.attributes import UnreadAttributes
@@ -118,6 +122,7 @@ DETECTORS: tuple[type[Detector], ...] = (
     *(Aliases, BatchFirst, ClassBalance, Overlaps, OwnSimilarity),
     *(Codes, NoiseTargets, OwnStatistics, Returns, Scales),
     *(DetachedStates, FrozenStatistics, LogScales, SingleSoftmax, Augmentations, HeldOutRows),
+    *(CarriedStates, FittedLabels, HeldOutEdges, RepeatedDraws),
     *(SavedHooks, Totals, Trends, EmptySteps, DeadTraining, FunctionBackwards, Vanishing, Embeddings, Directions),
     Coverage,
 )
