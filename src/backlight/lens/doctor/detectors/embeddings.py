@@ -168,7 +168,7 @@ class Embeddings(Detector):
                     index,
                     known.line,
                     f"Index {index} stood between other tokens {counted(known.inside, 'time')} in "
-                    f"{counted(known.calls, 'call')} at {brief_at(known.line)}, and in no run at the end of a sequence.",
+                    f"{counted(known.calls, 'call')} at {brief_at(known.line)}, and in no run at the end of a row.",
                     corrected=None if made is None else replaced(code_of(made), f", padding_idx={index}", ""),
                 )
             elif known.drawn is not None and known.draws >= CALLS and known.found >= INSIDE:
@@ -187,7 +187,7 @@ class Embeddings(Detector):
                     wanted.index,
                     line,
                     f"The loss at {brief_at(line)}, over {wanted.rows} classes, wants class {wanted.index} "
-                    f"{counted(wanted.times, 'time')} in {counted(wanted.steps, 'step')}: it is one of those to predict.",
+                    f"{counted(wanted.times, 'time')} in {counted(wanted.steps, 'step')}: it is to be predicted.",
                     cure=SHIFT.format(index=wanted.index),
                 )
 
@@ -197,7 +197,8 @@ class Embeddings(Detector):
             "padding-index-is-token",
             made or place_of(line),
             evidence,
-            f"The embedding of {rows} rows, made at {brief(made)}, has padding_idx={index}: row {index} gets no gradient.",
+            f"The embedding of {rows} rows, made at {brief(made)}, has padding_idx={index}: row {index} gets no "
+            "gradient.",
             title=f"padding_idx={index} is a token that sequences use: its vector never learns",
             **words,
         )
@@ -206,5 +207,5 @@ class Embeddings(Detector):
 def _least(call: Call) -> int:
     """Return the least number that a randint draws."""
     numbers = [one for one in call.args if isinstance(one, int)]
-    low = call.kwargs.get("low", numbers[0] if len(numbers) > 1 or "high" in call.kwargs and numbers else 0)
+    low = call.kwargs.get("low", numbers[0] if len(numbers) > 1 or ("high" in call.kwargs and numbers) else 0)
     return low if isinstance(low, int) else 0

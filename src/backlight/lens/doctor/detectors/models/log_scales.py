@@ -95,17 +95,17 @@ class LogScales(Detector):
         if self.looked >= BACKWARDS or tensor.numel() != 1 or not is_computed(tensor):
             return
         nodes = list(islice(nodes_behind([tensor.grad_fn]), DEEP))
-        scales = [one for one in nodes if _kind(one) == "Exp"]
+        scales = [one for one in nodes if kind_of(one) == "Exp"]
         if not scales or len(nodes) == DEEP:
             return
         self.looked += 1
         if any(group.get("maximize", False) for one in self.watch.optimizers.alive() for group in one.param_groups):
             return
         sized = {one: found for one in nodes if (found := sizes.get(self.engine.key_of(one))) is not None}
-        terms = _terms(self.engine.node_of(tensor), sized)
-        users = _users(nodes)
+        terms = terms_of(self.engine.node_of(tensor), sized)
+        users = users_of(nodes)
         wrong = [found for one in scales if (found := _wrong(one, terms, users)) is not None]
-        if wrong and len(wrong) == sum(_argument(one, terms)[0] is not None for one in scales):
+        if wrong and len(wrong) == sum(argument_of(one, terms)[0] is not None for one in scales):
             self._report(*wrong[0], place)
             return
         for one in scales:
@@ -145,7 +145,7 @@ class LogScales(Detector):
         )
 
 
-def _terms(root: Output, sized: dict[Node, tuple]) -> dict[Output, Term]:
+def terms_of(root: Output, sized: dict[Node, tuple]) -> dict[Output, Term]:
     """Return what is added up in a loss, and how."""
     terms: dict[Output, Term] = defaultdict(Term)
     stack: list[tuple[Output, int, Term]] = [(root, 1, Term(weight=1.0))]
@@ -159,7 +159,7 @@ def _terms(root: Output, sized: dict[Node, tuple]) -> dict[Output, Term]:
         term.sums = term.sums or way.sums
         if term.ways == 1:
             term.weight, term.averaged, term.means = way.weight, way.averaged, way.means
-        kind = _kind(node)
+        kind = kind_of(node)
         if kind in KEEPS or kind in SUMS:
             inner_way = _way_through(node, kind, way, sized)
             for number, inner in enumerate(node.next_functions):
@@ -196,7 +196,7 @@ def constant_factor(node: Node) -> float:
 
 def _wrong(exp: Node, terms: dict[Output, Term], users: dict) -> tuple[Node, Node] | None:
     """Return an exp whose argument enters the loss with the sign that lets it fall, and the sum of it and a square."""
-    argument, inner = _argument(exp, terms)
+    argument, inner = argument_of(exp, terms)
     if argument is None or len(terms[argument].signs) != 1:
         return None
     direction = _direction(exp, users)
@@ -208,7 +208,7 @@ def _wrong(exp: Node, terms: dict[Output, Term], users: dict) -> tuple[Node, Nod
     return (exp, common[-1]) if common else None
 
 
-def _kind(node: Node) -> str:
+def kind_of(node: Node) -> str:
     return node.name().rpartition("::")[2].partition("Backward")[0]
 
 
@@ -257,7 +257,7 @@ def _of_other_weight(exp: Node, terms: dict[Output, Term], users: dict, sized: d
 
     In `(b · exp(c · s))² / 2 - c · s`, and in `exp(c · s) · q² / 2 - c · s / 2`, the weights are 2c : 1 and c : 1.
     """
-    argument, _ = _argument(exp, terms)
+    argument, _ = argument_of(exp, terms)
     if argument is None or terms[argument].ways != 1 or exp not in sized:
         return None
     square, inside = _affine_square(exp, users, terms)
@@ -265,7 +265,7 @@ def _of_other_weight(exp: Node, terms: dict[Output, Term], users: dict, sized: d
         return None
     log, squares = terms[argument], terms[square, 0]
     scales, numbers = sized[exp][0], sized[square][0]
-    within = _factor_within(exp, argument)
+    within = factor_within(exp, argument)
     if len(scales) < 2 or len(scales) != len(numbers) or scales[0] != numbers[0] or not squares.weight:
         return None
     times = log.weight / squares.weight / (2 * within if inside else within)
@@ -281,7 +281,9 @@ def _of_other_weight(exp: Node, terms: dict[Output, Term], users: dict, sized: d
         return Weight(what, times, "Sum the squares of each row, too: (z ** 2).sum(dim=1).", mean)
     if rows > 1 and rows in squares.averaged and rows not in log.averaged and abs(times / rows - 1) < CLOSE:
         what = f"s enters the loss as a sum over all {rows} rows, and the squares as a mean over them"
-        return Weight(what, times, "Sum the log-scales of each row alone, s.sum(dim=1), and take the mean of both.", None)
+        return Weight(
+            what, times, "Sum the log-scales of each row alone, s.sum(dim=1), and take the mean of both.", None
+        )
     return None
 
 
@@ -297,18 +299,18 @@ def _affine_square(exp: Node, users: dict, terms: dict[Output, Term]) -> tuple[N
             if (user, 0) in terms and terms[user, 0].signs == {1}:
                 if _is_square(user):
                     return user, True
-                if node is exp and _kind(user) == "Mul" and _has_square(user, node):
+                if node is exp and kind_of(user) == "Mul" and _has_square(user, node):
                     return user, False
-            if _kind(user) in AFFINE:
+            if kind_of(user) in AFFINE:
                 stack.append(user)
     return None, False
 
 
-def _factor_within(exp: Node, argument: Output) -> float:
+def factor_within(exp: Node, argument: Output) -> float:
     """Return the factor between an argument and what exp is taken of."""
     output, factor = exp.next_functions[0], 1.0
     while output != argument and output[0] is not None:
-        kind = _kind(output[0])
+        kind = kind_of(output[0])
         if kind in ("Mul", "Div"):
             own = constant_factor(output[0])
             factor *= own if kind == "Mul" else 1 / own if own else math.nan
@@ -316,7 +318,7 @@ def _factor_within(exp: Node, argument: Output) -> float:
     return factor
 
 
-def _argument(exp: Node, terms: dict[Output, Term]) -> tuple[Output | None, int]:
+def argument_of(exp: Node, terms: dict[Output, Term]) -> tuple[Output | None, int]:
     """Return the output that enters the loss as a term and that exp is of, and the sign within exp."""
     output, sign = exp.next_functions[0], 1
     for _ in range(UP):
@@ -325,7 +327,7 @@ def _argument(exp: Node, terms: dict[Output, Term]) -> tuple[Output | None, int]
             break
         if output in terms:
             return output, sign
-        kind = _kind(node)
+        kind = kind_of(node)
         # what is viewed one way for exp may be viewed in another for the sum
         if kind not in KEEPS and kind not in ("Neg", "Mul", "Div"):
             break
@@ -336,7 +338,7 @@ def _argument(exp: Node, terms: dict[Output, Term]) -> tuple[Output | None, int]
     return None, 0
 
 
-def _users(nodes: list[Node]) -> dict[Node, list[tuple[Node, int]]]:
+def users_of(nodes: list[Node]) -> dict[Node, list[tuple[Node, int]]]:
     """Return for each node those that read it, and as which input."""
     users = defaultdict(list)
     for node in nodes:
@@ -354,7 +356,7 @@ def _direction(exp: Node, users: dict) -> int:
             break
         node, sign = stack.pop()
         for user, number in users[node]:
-            kind = _kind(user)
+            kind = kind_of(user)
             if kind in KEEPS or kind == "Sqrt":
                 stack.append((user, sign))
             elif kind == "Pow":
@@ -383,10 +385,10 @@ def _exponent(node: Node) -> float:
 
 
 def _is_square(node: Node) -> bool:
-    if _kind(node) == "Pow":
+    if kind_of(node) == "Pow":
         return _exponent(node) == 2
     inputs = node.next_functions
-    return _kind(node) == "Mul" and len(inputs) == 2 and inputs[0][0] is not None and inputs[0] == inputs[1]
+    return kind_of(node) == "Mul" and len(inputs) == 2 and inputs[0][0] is not None and inputs[0] == inputs[1]
 
 
 def _square_above(exp: Node, users: dict, terms: dict[Output, Term]) -> Node | None:
@@ -399,7 +401,7 @@ def _square_above(exp: Node, users: dict, terms: dict[Output, Term]) -> Node | N
         seen.add(node)
         for user, _ in users[node]:
             minimised = (user, 0) in terms and terms[user, 0].signs == {1}
-            if minimised and (_is_square(user) or (_kind(user) == "Mul" and _has_square(user, node))):
+            if minimised and (_is_square(user) or (kind_of(user) == "Mul" and _has_square(user, node))):
                 return user
             stack.append(user)
     return None
@@ -411,10 +413,12 @@ def _has_square(product: Node, factor: Node) -> bool:
         for _ in range(UP):
             if inner is None or inner is factor:
                 break
-            if _is_square(inner) or _kind(inner) == "MseLoss":
+            if _is_square(inner) or kind_of(inner) == "MseLoss":
                 return True
             inputs = [one for one, _ in inner.next_functions if one is not None]
-            if len(inputs) != 1 or (_kind(inner) not in KEEPS and _kind(inner) not in ("Mean", "Sum", "Mul", "Div")):
+            if len(inputs) != 1 or (
+                kind_of(inner) not in KEEPS and kind_of(inner) not in ("Mean", "Sum", "Mul", "Div")
+            ):
                 break
             inner = inputs[0]
     return False

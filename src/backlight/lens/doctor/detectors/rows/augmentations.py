@@ -10,6 +10,7 @@ Crops drawn apart are hardly ever alike: they are told by the distance between t
 to row. A target that lies in the middle of its input has the same distance in all.
 """
 
+import sys
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -19,7 +20,7 @@ from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.detectors.slips.softmax_dims import LOSSES
 from backlight.lens.doctor.evidence import counted
 from backlight.lens.doctor.graph import Tensor, is_computed
-from backlight.lens.doctor.places import Instruction, brief_at, place_of
+from backlight.lens.doctor.places import Instruction, brief_at, place_of, users_frames
 from backlight.lens.doctor.weak_id_dict import WeakIdDict
 from backlight.lens.records.record import Place
 
@@ -43,6 +44,7 @@ class Track:
         others: turns and rolls, in order.
         corners: for dims, counted from the end, that were cropped: where the crop begins.
         line: the last of these.
+        caller: the line that called the function in which that is.
     """
 
     source: int
@@ -50,6 +52,7 @@ class Track:
     others: tuple = ()
     corners: tuple[tuple[int, int], ...] = ()
     line: Instruction | None = None
+    caller: Instruction | None = None
 
     def moves(self, dims: set[int]) -> tuple:
         """Return what was done along some dims."""
@@ -62,6 +65,7 @@ class Pairs:
 
     Args:
         moved: which of the two were moved alone, in some row.
+        callers: who had the input and the target moved.
         corners: the distances of the corners of crops.
         cropped: how many rows were.
     """
@@ -70,6 +74,7 @@ class Pairs:
     apart: int = 0
     line: Instruction | None = None
     moved: set[str] = field(default_factory=set)
+    callers: tuple[Instruction | None, Instruction | None] = (None, None)
     corners: set[tuple] = field(default_factory=set)
     cropped: int = 0
 
@@ -122,7 +127,10 @@ class Augmentations(Detector):
         if corner and not self.watch.flow.of(source).leaves:
             self.moved, line = True, Instruction(call.code, call.lasti)
             known = known or self._new(source)
-            self.tracks[out] = tuple(replace(one, corners=_added(one.corners, corner), line=line) for one in known)
+            caller = _caller()
+            self.tracks[out] = tuple(
+                replace(one, corners=_added(one.corners, corner), line=line, caller=caller) for one in known
+            )
         elif known is not None:
             if out.dim() >= source.dim():  # a piece of it; another row of a batch is not followed
                 self.tracks[out] = known
@@ -141,13 +149,15 @@ class Augmentations(Detector):
         known, line = self.tracks.get(source) or self._new(source), Instruction(call.code, call.lasti)
         if not known or self.watch.flow.of(source).leaves:
             return
-        self.moved = True
+        self.moved, caller = True, _caller()
         if name not in ("rot90", "roll"):
             flips = _flipped(name, call, source.dim())
-            self.tracks[out] = tuple(replace(one, flips=one.flips ^ flips, line=line) for one in known)
+            self.tracks[out] = tuple(replace(one, flips=one.flips ^ flips, line=line, caller=caller) for one in known)
         else:
             words = name, repr(call.args[1:]), repr(sorted(call.kwargs.items()))
-            self.tracks[out] = tuple(replace(one, others=(*one.others, words), line=line) for one in known)
+            self.tracks[out] = tuple(
+                replace(one, others=(*one.others, words), line=line, caller=caller) for one in known
+            )
 
     def _look(self, line: Instruction, output: Tensor, target: Tensor) -> None:
         """Compare what was done to the rows of an input and of a target."""
@@ -163,6 +173,7 @@ class Augmentations(Detector):
         pairs = self.pairs.setdefault(line, Pairs())
         for number, (one, other) in enumerate(zip(given, wanted)):
             mine, theirs = one.moves(spatial), other.moves(spatial)
+            pairs.callers = one.caller or pairs.callers[0], other.caller or pairs.callers[1]
             if one.corners and other.corners:
                 pairs.cropped += 1
                 pairs.corners.add(_distance(one, other, spatial))
@@ -187,6 +198,9 @@ class Augmentations(Detector):
     def _report(self, line: Instruction, pairs: Pairs, *, cropped: bool) -> None:
         if cropped or len(pairs.moved) > 1:
             rows = pairs.cropped if cropped else pairs.alike + pairs.apart
+            given, wanted = pairs.callers
+            apart = given is not None and wanted is not None and given != wanted
+            called = f", for the input at {brief_at(given)}, for the target at {brief_at(wanted)}" if apart else ""
             what = (
                 f"their crops begin at different places, in {len(pairs.corners)} distances from each other."
                 if cropped
@@ -194,12 +208,12 @@ class Augmentations(Detector):
             )
             self.report(
                 "augmented-apart",
-                place_of(pairs.line),
-                f"{brief_at(pairs.line)} moves pixels by chance. Of {counted(rows, 'row')} that {brief_at(line)} "
-                f"compares, {what}",
+                place_of(wanted if apart else pairs.line),
+                f"{brief_at(pairs.line)} moves pixels by chance{called}. Of {counted(rows, 'row')} that "
+                f"{brief_at(line)} compares, {what}",
                 title="an augmentation of the image and one of its target are drawn apart",
                 cause="The random numbers are drawn once for the input, and anew for the target.",
-                cure="Draw once, and do the same to both: stack or concatenate the two, move them, and take them apart.",
+                cure="Draw once, and do the same to both: concatenate the two, move them, and take them apart.",
             )
             return
         moved = next(iter(pairs.moved))
@@ -225,6 +239,14 @@ def _flipped(name: str, call: Call, dims: int) -> frozenset[int]:
     given = call.kwargs.get("dims", call.args[1:] if len(call.args) > 2 else call.args[1] if call.args[1:] else ())
     given = given if isinstance(given, (tuple, list)) else (given,)
     return frozenset(one % dims - dims for one in given)
+
+
+def _caller() -> Instruction | None:
+    """Return the line that called the user's function that runs."""
+    frames = users_frames(sys._getframe(1))
+    next(frames, None)
+    outer = next(frames, None)
+    return None if outer is None else Instruction(outer.f_code, outer.f_lasti)
 
 
 def _corner(name: str, call: Call, source: Tensor) -> tuple[tuple[int, int], ...]:

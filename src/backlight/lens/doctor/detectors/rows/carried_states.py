@@ -23,6 +23,8 @@ KEEPS = {"detach", "clone", "data", "contiguous", "getitem", "__getitem__", "sel
 KEEPS |= {"mul", "to", "float", "transpose", "permute", "view", "reshape"}
 CUTS = {"getitem", "__getitem__", "select", "slice", "narrow"}
 ROWWISE = {"unsqueeze", "squeeze", "float", "to", "transpose", "permute", "contiguous", "view", "reshape", "clone"}
+JOINS = {"stack", "cat", "getitem", "__getitem__"}  # of layers' states; picked by an index, states are a memory
+LAYERS_AT_MOST = 4
 TIMES, PIECES, BACKWARD = 3, 10, 4
 
 
@@ -50,7 +52,7 @@ class Carried:
 class CarriedStates(Detector):
     """Finds them (see NOTE [What a state belongs to])."""
 
-    calls = frozenset({*LAYERS, *KEEPS, *CUTS})
+    calls = frozenset({*LAYERS, *KEEPS, *CUTS, *JOINS})
 
     def __init__(self, watch):
         super().__init__(watch)
@@ -72,8 +74,9 @@ class CarriedStates(Detector):
             return
         known = self.states.get(inputs[0]) if len(self.states) else None
         if known is not None:
-            for out in outs:
-                self.states[out] = known
+            if name not in JOINS or (len(inputs) <= LAYERS_AT_MOST and all(one in self.states for one in inputs)):
+                for out in outs:
+                    self.states[out] = known
         elif name in CUTS or name in ROWWISE:
             self._cut(name, inputs[0], outs[0])
 

@@ -53,8 +53,8 @@ class FittedLabels(Detector):
         self.report(
             "fitted-on-held-out-labels",
             place,
-            f"{brief(place)} fits on {spot.text(label)}, the labels of all rows; {brief(split)} takes the held-out rows "
-            f"of them: {spot.text(held)}.",
+            f"{brief(place)} fits on {spot.text(label)}, the labels of all rows; {brief(split)} takes the held-out "
+            f"rows of them: {spot.text(held)}.",
         )
 
 
@@ -100,9 +100,13 @@ def _is_transformed(spot: Spot, fit: ast.Call) -> bool:
     """Return whether what was fitted makes features, and no predictions."""
     if fit.func.attr == "fit_transform":
         return True
-    owner = spot.text(fit.func.value)
+    stored = getattr(fit, "parent", None)
+    stored = spelled(stored.targets[0]) if isinstance(stored, ast.Assign) and stored.value is fit else None
+    owner = stored or spot.text(fit.func.value)
     calls = [one for one in ast.walk(spot.scope) if isinstance(one, ast.Call) and one.lineno >= fit.lineno]
-    methods = {one.func.attr for one in calls if isinstance(one.func, ast.Attribute) and spot.text(one.func.value) == owner}
+    methods = {
+        one.func.attr for one in calls if isinstance(one.func, ast.Attribute) and spot.text(one.func.value) == owner
+    }
     if methods & {"predict", "predict_proba", "score"}:
         return False
     passed = any(spot.text(arg) == owner for one in calls if one is not fit for arg in one.args)

@@ -1,0 +1,109 @@
+"""Codes of positions that are added along the batch: all times of a row get the same code.
+
+NOTE [Positions of rows]
+A table of codes is cut to the size of a batch, `pe[: x.size(0)]`, and added to (batch, time, features), where a layer
+with batch_first reads the sum. The table's rows differ, and its second dim is 1: the code says which row of the batch
+this is, and not which time. It is one table: a part of a parameter or of a buffer, which depends on no data.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from backlight.dispatch.observers import Call
+from backlight.lens.doctor.detector import Detector
+from backlight.lens.doctor.graph import Module, Tensor
+from backlight.lens.doctor.places import Instruction, brief_at, place_of
+from backlight.lens.doctor.weak_id_dict import WeakIdDict
+from backlight.lens.records.record import Place
+
+CUTS = {"getitem", "__getitem__", "slice", "narrow"}
+ADDS = {"add", "mul"}
+KEEPS = {"dropout", "layer_norm", "contiguous", "to", "detach"}
+READS = {"linear", "transpose", "multi_head_attention_forward", "gru", "lstm", "matmul"}
+TWICE, DIMS = 2, 3
+DEPTH = 3  # modules, one inside the other, of which one may say batch_first
+
+
+@dataclass(frozen=True, slots=True)
+class Coded:
+    """A sum with codes: its line, that of the cut, the sizes of both."""
+
+    line: Instruction
+    cut: Instruction
+    codes: tuple[int, ...]
+    rows: tuple[int, ...]
+
+
+class PositionCodes(Detector):
+    """Finds them (see NOTE [Positions of rows])."""
+
+    calls = frozenset({*CUTS, *ADDS, *KEEPS, *READS})
+
+    def __init__(self, watch):
+        super().__init__(watch)
+        self.cut: WeakIdDict[Instruction] = WeakIdDict()
+        self.coded: WeakIdDict[Coded] = WeakIdDict()
+        self.times: dict[Instruction, int] = {}
+        self.running: list[bool] = []
+
+    def called(self, call: Call) -> None:
+        """Follow codes into a sum."""
+        name, inputs, out = self.watch.name, self.watch.inputs, call.out
+        if not inputs or not self.engine.is_tensor(out):
+            return
+        if name in CUTS:
+            first = inputs[0]
+            if out.dim() == DIMS and first.dim() == DIMS and out.shape[1] == 1 and 1 < out.shape[0] < first.shape[0]:
+                if out.shape[2] == first.shape[2] and len(inputs) == 1:
+                    self.cut[out] = Instruction(call.code, call.lasti)
+            return
+        found = self.coded.get(inputs[0]) if len(self.coded) and any(self.running[-DEPTH:]) else None
+        if found is not None and out.requires_grad:
+            self.coded.pop(inputs[0])
+            self._count(found)
+        if name in READS:
+            return
+        if name in KEEPS:
+            if inputs[0] in self.coded:
+                self.coded[out] = self.coded.get(inputs[0])
+            elif inputs[0] in self.cut:
+                self.cut[out] = self.cut.get(inputs[0])
+        elif len(inputs) == 2 and len(self.cut):
+            codes = next((one for one in inputs if one in self.cut), None)
+            rows = next((one for one in inputs if one is not codes), None)
+            if name == "add" and codes is not None and rows is not None and self._is_along_batch(codes, rows):
+                line = Instruction(call.code, call.lasti)
+                self.coded[out] = Coded(line, self.cut.get(codes), tuple(codes.shape), tuple(rows.shape))
+
+    def _is_along_batch(self, codes: Tensor, rows: Tensor) -> bool:
+        if rows.dim() != DIMS or rows.shape[0] != codes.shape[0] or rows.shape[1] < 2 or not rows.requires_grad:
+            return False
+        values = self.values(codes)
+        return values is not None and bool((values != values[:1]).any())
+
+    def entered(self, module: Module, path: str) -> None:
+        """Note which kind of layer runs."""
+        batch_first = getattr(module, "batch_first", None)
+        if batch_first is None:  # of a layer of a transformer
+            batch_first = getattr(getattr(module, "self_attn", None), "batch_first", None)
+        self.running.append(batch_first is True)
+
+    def left(self, module: Module, path: str, out: Any) -> None:
+        """It has returned."""
+        if self.running:
+            self.running.pop()
+
+    def backward_called(self, tensor: Tensor, keep: bool, place: Place | None) -> None:
+        """No layer runs any more."""
+        self.running.clear()
+
+    def _count(self, found: Coded) -> None:
+        self.times[found.line] = self.times.get(found.line, 0) + 1
+        if self.times[found.line] == TWICE:
+            self.report(
+                "codes-along-batch",
+                place_of(found.cut),
+                f"Codes of shape {list(found.codes)} are cut at {brief_at(found.cut)} and added at "
+                f"{brief_at(found.line)} to a tensor of shape {list(found.rows)}.",
+                "The layer that gets the sum takes (batch, time, features): each row has one code for all its times.",
+            )
