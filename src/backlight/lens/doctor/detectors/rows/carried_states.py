@@ -25,6 +25,7 @@ CUTS = {"getitem", "__getitem__", "select", "slice", "narrow"}
 ROWWISE = {"unsqueeze", "squeeze", "float", "to", "transpose", "permute", "contiguous", "view", "reshape", "clone"}
 JOINS = {"stack", "cat", "getitem", "__getitem__"}  # of layers' states; picked by an index, states are a memory
 LAYERS_AT_MOST = 4
+PROJECTS = {"linear", "matmul", "addmm"}  # on backlight apart from the steps
 TIMES, PIECES, BACKWARD = 3, 10, 4
 
 
@@ -52,7 +53,7 @@ class Carried:
 class CarriedStates(Detector):
     """Finds them (see NOTE [What a state belongs to])."""
 
-    calls = frozenset({*LAYERS, *KEEPS, *CUTS, *JOINS})
+    calls = frozenset({*LAYERS, *KEEPS, *CUTS, *JOINS, *PROJECTS})
 
     def __init__(self, watch):
         super().__init__(watch)
@@ -77,15 +78,19 @@ class CarriedStates(Detector):
             if name not in JOINS or (len(inputs) <= LAYERS_AT_MOST and all(one in self.states for one in inputs)):
                 for out in outs:
                     self.states[out] = known
+        elif name in PROJECTS and inputs[0] in self.pieces:
+            self.pieces[outs[0]] = self.pieces.get(inputs[0])
         elif name in CUTS or name in ROWWISE:
             self._cut(name, inputs[0], outs[0])
 
     def _cut(self, name: str, series: Tensor, out: Tensor) -> None:
-        if series.requires_grad or out.requires_grad or not series.dim():
+        if not series.dim():
             return
         known = self.pieces.get(series)
         if known is not None:
             self.pieces[out] = known
+        elif series.requires_grad or out.requires_grad:
+            return
         elif name in CUTS and out.dim() and series.dtype.is_floating_point and out.numel() < series.numel():
             memory = self.engine.memory_of(out)[0]
             if memory == self.engine.memory_of(series)[0]:

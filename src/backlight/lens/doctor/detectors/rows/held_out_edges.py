@@ -28,7 +28,7 @@ PRODUCTS = {"matmul", "mm"}
 PAIRS = {"mul", "cat", "sub", "cosine_similarity", "concat", "add", "pairwise_distance"}
 KEEPS = {"mul", "linear", "relu", "cat", "unsqueeze", "add", "leaky_relu", "div", "matmul", "tanh", "sub", "expand_as"}
 LEAST, NODES, MOST_NODES, MOST, SETS, SHARE = 10, 16, 3000, 400_000, 6, 0.3
-CHANCE = 0.1
+CHANCE = 0.05
 DIMS = 2
 
 
@@ -156,7 +156,8 @@ class HeldOutEdges(Detector):
         codes = one[1] * one[0] + other[1]
         if out.requires_grad:
             edges = np.isin(codes, self.graph.codes) | np.isin(turned(codes, one[0]), self.graph.codes)
-            if edges.mean() > CHANCE:
+            by_chance = 3 * len(self.graph.codes) / one[0] ** 2  # more than half as many again as are drawn at random
+            if edges.mean() > CHANCE + by_chance:
                 self.trained.new.append(codes[edges])
         elif len(self.evaluated) < SETS or int(codes[0]) in self.evaluated:
             self.evaluated[int(codes[0]) * MOST + len(codes)] = Evaluated(line, codes)

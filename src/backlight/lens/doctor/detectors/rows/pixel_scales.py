@@ -57,7 +57,7 @@ class PixelScales(Detector):
                 self._count(*known)
         elif out.requires_grad:
             return
-        elif name in KEEPS:
+        elif name in KEEPS or (inputs[0] in self.small and name not in USES):
             known = self.small.get(inputs[0]) if len(self.small) else None
             if known is not None:
                 self.small[out] = known

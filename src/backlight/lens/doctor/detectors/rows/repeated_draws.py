@@ -11,12 +11,13 @@ Arrays of NumPy are looked at if the function that makes a tensor of them makes 
 
 import ast
 from dataclasses import dataclass, field
+from types import FrameType
 
 from backlight.dispatch.observers import Call
 from backlight.lens.doctor.detector import Detector, checksum_of
 from backlight.lens.doctor.evidence import counted
 from backlight.lens.doctor.graph import Optimizer, Tensor, is_parameter
-from backlight.lens.doctor.places import Instruction, brief, brief_at, place_of
+from backlight.lens.doctor.places import Instruction, brief, brief_at, place_of, users_frames
 from backlight.lens.doctor.source import spelled, spot_of
 from backlight.lens.doctor.weak_id_dict import WeakIdDict
 from backlight.lens.records.record import Place
@@ -40,7 +41,7 @@ class Drawn:
     Args:
         checksum, shape: of the numbers.
         varies: whether it drew others, too.
-        draws: how often it drew since the last backward.
+        times, draws: how often it drew, in all and since the last backward.
         data: checksums of the rows that they were combined with.
         picks: how many rows of how many they picked.
         used: whether they were used since the last backward.
@@ -52,6 +53,7 @@ class Drawn:
     checksum: int
     shape: tuple[int, ...]
     varies: bool = False
+    times: int = 0
     draws: int = 0
     data: set[int] = field(default_factory=set)
     picks: tuple[int, int] | None = None
@@ -71,29 +73,38 @@ class RepeatedDraws(Detector):
         self.drawn: WeakIdDict[Drawn] = WeakIdDict()  # also what is computed of the numbers alone
         self.seeds: dict[Instruction, bool] = {}  # lines that make tensors of arrays -> whether they seed, too
 
+    def begin(self) -> None:
+        """Watch PyTorch's from_numpy, which makes no event."""
+        if self.engine.name == "torch":
+            self.watch.after(self.engine.module, "from_numpy", self._of_array)
+
+    def _of_array(self, frame: FrameType, out: Tensor, args: tuple, kwargs: dict) -> None:
+        user = next(users_frames(frame), None)
+        if user is not None:
+            self._draw(Instruction(user.f_code, user.f_lasti), "from_numpy", out)
+
     def called(self, call: Call) -> None:
         """Note what is drawn, and what it goes with."""
         name, inputs, out = self.watch.name, self.watch.inputs, call.out
         if not self.engine.is_tensor(out):
             return
         if name in DRAWS or name in ARRAYS:
-            self._draw(call, name, out)
+            self._draw(Instruction(call.code, call.lasti), name, out)
             return
         if not len(self.drawn):
             return
         found = [(one, known) for one in inputs if (known := self.drawn.get(one)) is not None]
         if not found:
             return
-        tensor, known = found[0]
-        others = [one for one in inputs if one not in self.drawn]
+        tensor, known = max(found, key=lambda pair: pair[1].times)  # what was drawn once is data
+        others = [one for one in inputs if self.drawn.get(one) is not known]
         if not others:
             if name in SAME and not out.requires_grad:
                 self.drawn[out] = known
         elif self.engine.module.is_grad_enabled():
             self._goes_with(name, known, tensor, others, out)
 
-    def _draw(self, call: Call, name: str, out: Tensor) -> None:
-        line = Instruction(call.code, call.lasti)
+    def _draw(self, line: Instruction, name: str, out: Tensor) -> None:
         known = self.lines.get(line)
         if known is None:
             if out.numel() < LEAST or len(self.lines) >= LINES or (name in ARRAYS and not self._seeds(line)):
@@ -110,6 +121,7 @@ class RepeatedDraws(Detector):
             known.varies = True
             return
         known.draws += 1
+        known.times += 1
         self.drawn[out] = known
 
     def _seeds(self, line: Instruction) -> bool:
