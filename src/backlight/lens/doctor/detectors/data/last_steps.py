@@ -9,20 +9,32 @@ reported if a training uses it in three steps.
 """
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from backlight.dispatch.observers import Call
 from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.evidence import counted
-from backlight.lens.doctor.graph import Tensor
+from backlight.lens.doctor.graph import Module, Tensor
 from backlight.lens.doctor.places import Instruction, brief_at, place_of
 from backlight.lens.doctor.weak_id_dict import WeakIdDict
 from backlight.lens.records.record import Place
 
 LAYERS = {"lstm", "gru", "rnn_tanh", "rnn_relu"}
 KEEPS = {"dropout", "linear", "relu", "tanh", "gelu", "silu", "sigmoid", "layer_norm", "add", "mul", "to", "float"}
-KEEPS |= {"contiguous", "conv1d", "batch_norm", "leaky_relu", "elu", "sub", "div", "clone"}
+KEEPS |= {
+    "view_of_rows",
+    "convolution",
+    "contiguous",
+    "conv1d",
+    "batch_norm",
+    "leaky_relu",
+    "elu",
+    "sub",
+    "div",
+    "clone",
+}
 SWAPS = {"transpose", "permute", "swapaxes", "mT"}
 CHOOSES = {"getitem", "__getitem__", "select", "slice", "narrow"}
 THRICE, LOOKS, PART, LEAST = 3, 30, 0.5, 4
@@ -43,7 +55,7 @@ class Padded:
 class LastSteps(Detector):
     """Finds them (see NOTE [The last time of padded rows])."""
 
-    calls = frozenset({*LAYERS, *KEEPS, *SWAPS, *CHOOSES, "embedding", "squeeze"})
+    calls = frozenset({*LAYERS, *KEEPS, *SWAPS, *CHOOSES, "embedding", "squeeze", "view", "reshape"})
 
     def __init__(self, watch):
         super().__init__(watch)
@@ -53,11 +65,33 @@ class LastSteps(Detector):
         self.chosen: dict[Instruction, tuple[Padded, Instruction]] = {}  # since the last backward
         self.times: dict[Instruction, int] = {}
         self.steps = 0
+        self.running: Module | None = None  # backlight's recurrent layer, which calls no op of its own name
+        self.got: tuple[Padded | None, Instruction] | None = None  # what it got
+
+    def entered(self, module: Module, path: str) -> None:
+        """Note that a layer of backlight begins."""
+        if self.engine.name != "torch" and isinstance(module, self.engine.module.nn.RNNBase):
+            self.running, self.got = module, None
+
+    def left(self, module: Module, path: str, out: Any) -> None:
+        """Note what it returned."""
+        if module is not self.running:
+            return
+        self.running = None
+        if self.got is None or self.got[0] is None or module.bidirectional or self.steps >= LOOKS:
+            return
+        states = out[1][0] if isinstance(out[1], tuple) else out[1]
+        if out[0].requires_grad:
+            self._reads(module.batch_first, *self.got, out[0], states)
 
     def called(self, call: Call) -> None:
         """Follow padded rows into a recurrent layer, and what is taken of its output."""
         name, inputs, outs = self.watch.name, self.watch.inputs, self.watch.outs
         if self.steps >= LOOKS or not inputs or not outs:
+            return
+        if self.running is not None:
+            if self.got is None and inputs[0].dim() == 3:
+                self.got = self._found(inputs[0]), Instruction(call.code, call.lasti)
             return
         if name in SWAPS:
             self._swap(inputs[0], outs[0])
@@ -72,9 +106,9 @@ class LastSteps(Detector):
             self._runs(call, line)
         elif name in KEEPS:
             found = self._found(inputs[0])
-            if found is not None and outs[0].dim() == 3 and _same_rows(found, inputs[0], outs[0]):
+            if found is not None and _same_rows(found, inputs[0], outs[0]):
                 self.padded[outs[0]] = found
-        elif inputs[0] in self.read:
+        elif inputs[0] in self.read and name not in ("view", "reshape"):
             found, layer, state = self.read.get(inputs[0])
             if _takes_state(call, name) if state else _takes_last(call, name, found.time):
                 self.chosen[line] = found, layer
@@ -132,9 +166,13 @@ class LastSteps(Detector):
         if tensor.dim() != 3 or not isinstance(call.args[-1], bool) or call.args[-2] is True:
             return
         found = self._found(tensor)
-        if found is not None and found.time == (1 if call.args[-1] else 0) and found.batch == 1 - found.time:
-            self.read[outs[0]] = found, line, False
-            self.read[outs[1]] = found, line, True
+        if found is not None:
+            self._reads(call.args[-1], found, line, outs[0], outs[1])
+
+    def _reads(self, batch_first: bool, found: Padded, line: Instruction, out: Tensor, states: Tensor) -> None:
+        if found.time == (1 if batch_first else 0) and found.batch == 1 - found.time:
+            self.read[out] = found, line, False
+            self.read[states] = found, line, True
 
     def backward_called(self, tensor: Tensor, keep: bool, place: Place | None) -> None:
         """Count what a step used."""
@@ -168,6 +206,10 @@ def runs_of(padding: np.ndarray) -> Padded | None:
 
 
 def _same_rows(found: Padded, before: Tensor, after: Tensor) -> bool:
+    if before.dim() != 3 or after.dim() != 3:  # on backlight a linear layer works on all times in one matrix
+        return (
+            2 in (before.dim(), after.dim()) and before.numel() // before.shape[-1] == after.numel() // after.shape[-1]
+        )
     return all(before.shape[dim] == after.shape[dim] for dim in (found.batch, found.time))
 
 

@@ -23,7 +23,7 @@ THRICE, LOGITS_AT = 3, 2
 class OwnSoftmax(Detector):
     """Finds them (see NOTE [A softmax of a softmax])."""
 
-    calls = frozenset({*KINDS, *KEEPS, "gumbel_softmax"})
+    calls = frozenset({*KINDS, *KEEPS})
 
     def __init__(self, watch):
         super().__init__(watch)
@@ -38,6 +38,13 @@ class OwnSoftmax(Detector):
                 kind = getattr(distributions, name, None)
                 if kind is not None and "__init__" in vars(kind):
                     self.watch.after(kind, "__init__", self._is_made)
+        self.watch.after(self.engine.module.nn.functional, "gumbel_softmax", self._gumbel)
+
+    def _gumbel(self, frame: FrameType, out: Any, args: tuple, kwargs: dict) -> None:
+        logits = args[0] if args else kwargs.get("logits")
+        known = self.made.get(logits) if self.engine.is_tensor(logits) else None
+        if known is not None and known[0] == "softmax":
+            self._count(place_of_frame(frame), "gumbel_softmax takes them for logits", *known)
 
     def _is_made(self, frame: FrameType, out: None, args: tuple, kwargs: dict) -> None:
         kind = type(args[0]).__name__
@@ -48,20 +55,16 @@ class OwnSoftmax(Detector):
             self._count(place_of_frame(frame), f"{kind} takes them for logits", *known)
 
     def called(self, call: Call) -> None:
-        """Note what a softmax or a sigmoid made, and what gumbel_softmax gets."""
+        """Note what a softmax or a sigmoid made."""
         name, inputs, out = self.watch.name, self.watch.inputs, call.out
         if not inputs or not self.engine.is_tensor(out) or not out.requires_grad:
             return
         if name in KINDS:
             self.made[out] = name, Instruction(call.code, call.lasti)
             return
-        known: Any = self.made.get(inputs[0])
-        if known is None:
-            return
-        if name in KEEPS:
+        known = self.made.get(inputs[0])
+        if known is not None:
             self.made[out] = known
-        elif known[0] == "softmax":
-            self._count(place_of_frame(), "gumbel_softmax takes them for logits", *known)
 
     def _count(self, place: Place | None, how: str, made: str, line: Instruction) -> None:
         key = (place.file, place.line) if place is not None else ()

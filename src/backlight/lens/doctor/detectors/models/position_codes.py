@@ -63,7 +63,7 @@ class PositionCodes(Detector):
             self._count(found)
         if name in READS:
             return
-        if name in KEEPS:
+        if name in KEEPS or (name == "mul" and inputs[0] in self.coded):  # dropout is a product on backlight
             if inputs[0] in self.coded:
                 self.coded[out] = self.coded.get(inputs[0])
             elif inputs[0] in self.cut:

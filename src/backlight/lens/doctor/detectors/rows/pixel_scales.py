@@ -16,7 +16,7 @@ from backlight.lens.doctor.places import Instruction, brief_at, place_of
 from backlight.lens.doctor.weak_id_dict import WeakIdDict
 
 DIVISORS = (255.0, 127.5)
-USES = {"linear", "conv2d", "conv1d", "matmul"}
+USES = {"linear", "conv2d", "conv1d", "convolution", "matmul"}
 KEEPS = {
     "sub",
     "add",

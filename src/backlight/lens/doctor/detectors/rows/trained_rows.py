@@ -20,7 +20,7 @@ from backlight.lens.doctor.graph import Tensor
 from backlight.lens.doctor.places import Instruction, brief_at, place_of
 from backlight.lens.records.record import Place
 
-FIRST = {"linear", "conv1d", "conv2d", "lstm", "gru", "matmul"}
+FIRST = {"linear", "conv1d", "conv2d", "convolution", "lstm", "gru", "matmul"}
 LEAST, SHARE, COLUMNS, HASHED, MOST, NUMBERS = 10, 0.1, 3, 32, 200_000, 4_000_000
 BATCHES = 400  # of one evaluation
 WHOLE = 0.5  # least part of a row's numbers that are no whole ones
