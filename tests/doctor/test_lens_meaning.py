@@ -1,4 +1,4 @@
-"""Mistakes with splits, draws, states, scores and scales: forms that the rules' own programs do not show, near misses."""
+"""Mistakes with splits, draws, states, scores and scales: forms that the rules' own programs lack, and near misses."""
 
 import pytest
 from under_the_doctor import ENGINES, findings_of

@@ -9,6 +9,7 @@ reported if a training uses it in three steps.
 """
 
 from dataclasses import dataclass, replace
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,8 @@ import numpy as np
 from backlight.dispatch.observers import Call
 from backlight.lens.doctor.detector import Detector
 from backlight.lens.doctor.evidence import counted
-from backlight.lens.doctor.graph import Module, Tensor
-from backlight.lens.doctor.places import Instruction, brief_at, place_of
+from backlight.lens.doctor.graph import Tensor
+from backlight.lens.doctor.places import Instruction, brief_at, place_of, users_frames
 from backlight.lens.doctor.weak_id_dict import WeakIdDict
 from backlight.lens.records.record import Place
 
@@ -55,7 +56,7 @@ class Padded:
 class LastSteps(Detector):
     """Finds them (see NOTE [The last time of padded rows])."""
 
-    calls = frozenset({*LAYERS, *KEEPS, *SWAPS, *CHOOSES, "embedding", "squeeze", "view", "reshape"})
+    calls = frozenset({*LAYERS, *KEEPS, *SWAPS, *CHOOSES, "embedding", "squeeze"})
 
     def __init__(self, watch):
         super().__init__(watch)
@@ -65,33 +66,27 @@ class LastSteps(Detector):
         self.chosen: dict[Instruction, tuple[Padded, Instruction]] = {}  # since the last backward
         self.times: dict[Instruction, int] = {}
         self.steps = 0
-        self.running: Module | None = None  # backlight's recurrent layer, which calls no op of its own name
-        self.got: tuple[Padded | None, Instruction] | None = None  # what it got
 
-    def entered(self, module: Module, path: str) -> None:
-        """Note that a layer of backlight begins."""
-        if self.engine.name != "torch" and isinstance(module, self.engine.module.nn.RNNBase):
-            self.running, self.got = module, None
+    def begin(self) -> None:
+        """Watch backlight's recurrent layers, which call no op of their own name."""
+        nn = self.engine.module.nn
+        for kind in () if self.engine.name == "torch" else (nn.LSTM, nn.GRU, nn.RNN):
+            owner = next(one for one in kind.__mro__ if "forward" in vars(one))
+            self.watch.after(owner, "forward", self._ran)
 
-    def left(self, module: Module, path: str, out: Any) -> None:
-        """Note what it returned."""
-        if module is not self.running:
+    def _ran(self, frame: FrameType, out: Any, args: tuple, kwargs: dict) -> None:
+        user, tensor = next(users_frames(frame), None), args[1] if len(args) > 1 else kwargs.get("input")
+        if user is None or self.steps >= LOOKS or args[0].bidirectional or not self.engine.is_tensor(tensor):
             return
-        self.running = None
-        if self.got is None or self.got[0] is None or module.bidirectional or self.steps >= LOOKS:
-            return
-        states = out[1][0] if isinstance(out[1], tuple) else out[1]
-        if out[0].requires_grad:
-            self._reads(module.batch_first, *self.got, out[0], states)
+        found = self._found(tensor) if tensor.dim() == 3 and out[0].requires_grad else None
+        if found is not None:
+            states = out[1][0] if isinstance(out[1], tuple) else out[1]
+            self._reads(args[0].batch_first, found, Instruction(user.f_code, user.f_lasti), out[0], states)
 
     def called(self, call: Call) -> None:
         """Follow padded rows into a recurrent layer, and what is taken of its output."""
         name, inputs, outs = self.watch.name, self.watch.inputs, self.watch.outs
         if self.steps >= LOOKS or not inputs or not outs:
-            return
-        if self.running is not None:
-            if self.got is None and inputs[0].dim() == 3:
-                self.got = self._found(inputs[0]), Instruction(call.code, call.lasti)
             return
         if name in SWAPS:
             self._swap(inputs[0], outs[0])
@@ -108,7 +103,7 @@ class LastSteps(Detector):
             found = self._found(inputs[0])
             if found is not None and _same_rows(found, inputs[0], outs[0]):
                 self.padded[outs[0]] = found
-        elif inputs[0] in self.read and name not in ("view", "reshape"):
+        elif inputs[0] in self.read:
             found, layer, state = self.read.get(inputs[0])
             if _takes_state(call, name) if state else _takes_last(call, name, found.time):
                 self.chosen[line] = found, layer

@@ -7,19 +7,18 @@ this is, and not which time. It is one table: a part of a parameter or of a buff
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 from backlight.dispatch.observers import Call
 from backlight.lens.doctor.detector import Detector
-from backlight.lens.doctor.graph import Module, Tensor
+from backlight.lens.doctor.detectors.training.constructions import Constructions
+from backlight.lens.doctor.graph import Tensor
 from backlight.lens.doctor.places import Instruction, brief_at, place_of
 from backlight.lens.doctor.weak_id_dict import WeakIdDict
-from backlight.lens.records.record import Place
 
 CUTS = {"getitem", "__getitem__", "slice", "narrow"}
 ADDS = {"add", "mul"}
 KEEPS = {"dropout", "layer_norm", "contiguous", "to", "detach"}
-READS = {"linear", "transpose", "multi_head_attention_forward", "gru", "lstm", "matmul"}
+READS = {"transpose", "multi_head_attention_forward", "gru", "lstm"}
 TWICE, DIMS = 2, 3
 DEPTH = 3  # modules, one inside the other, of which one may say batch_first
 
@@ -44,7 +43,6 @@ class PositionCodes(Detector):
         self.cut: WeakIdDict[Instruction] = WeakIdDict()
         self.coded: WeakIdDict[Coded] = WeakIdDict()
         self.times: dict[Instruction, int] = {}
-        self.running: list[bool] = []
 
     def called(self, call: Call) -> None:
         """Follow codes into a sum."""
@@ -57,8 +55,8 @@ class PositionCodes(Detector):
                 if out.shape[2] == first.shape[2] and len(inputs) == 1:
                     self.cut[out] = Instruction(call.code, call.lasti)
             return
-        found = self.coded.get(inputs[0]) if len(self.coded) and any(self.running[-DEPTH:]) else None
-        if found is not None and out.requires_grad:
+        found = self.coded.get(inputs[0]) if len(self.coded) else None
+        if found is not None and out.requires_grad and self._in_batch_first():
             self.coded.pop(inputs[0])
             self._count(found)
         if name in READS:
@@ -81,21 +79,13 @@ class PositionCodes(Detector):
         values = self.values(codes)
         return values is not None and bool((values != values[:1]).any())
 
-    def entered(self, module: Module, path: str) -> None:
-        """Note which kind of layer runs."""
-        batch_first = getattr(module, "batch_first", None)
-        if batch_first is None:  # of a layer of a transformer
-            batch_first = getattr(getattr(module, "self_attn", None), "batch_first", None)
-        self.running.append(batch_first is True)
-
-    def left(self, module: Module, path: str, out: Any) -> None:
-        """It has returned."""
-        if self.running:
-            self.running.pop()
-
-    def backward_called(self, tensor: Tensor, keep: bool, place: Place | None) -> None:
-        """No layer runs any more."""
-        self.running.clear()
+    def _in_batch_first(self) -> bool:
+        """Return whether one of the innermost layers that run takes the batch first."""
+        for module in self.watch.detectors[Constructions].running[-DEPTH:]:
+            own = getattr(module, "batch_first", None)  # a layer of a transformer has it in its attention
+            if own is True or getattr(getattr(module, "self_attn", None), "batch_first", None) is True:
+                return True
+        return False
 
     def _count(self, found: Coded) -> None:
         self.times[found.line] = self.times.get(found.line, 0) + 1

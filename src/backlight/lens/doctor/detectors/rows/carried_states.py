@@ -63,6 +63,8 @@ class CarriedStates(Detector):
         self.fed: dict[Instruction, bool] = {}  # layers in this step -> whether with a state of an earlier batch
         self.done: set[Instruction] = set()
         self.backwards = 0
+        if self.engine.name == "torch":
+            self.calls = self.calls - PROJECTS
 
     def called(self, call: Call) -> None:
         """Follow states, and look at those that a layer gets."""

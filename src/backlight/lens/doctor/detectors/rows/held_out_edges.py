@@ -25,8 +25,8 @@ from backlight.lens.records.record import Place
 GATHERS = {"getitem", "__getitem__", "index_select", "index"}
 ADDS = {"index_add", "scatter_add", "scatter_reduce", "index_reduce", "index_put"}
 PRODUCTS = {"matmul", "mm"}
-PAIRS = {"mul", "cat", "sub", "cosine_similarity", "concat", "add", "pairwise_distance"}
-KEEPS = {"mul", "linear", "relu", "cat", "unsqueeze", "add", "leaky_relu", "div", "matmul", "tanh", "sub", "expand_as"}
+PAIRS = {"mul", "cat", "sub", "cosine_similarity", "concat", "pairwise_distance"}
+KEEPS = {"mul", "cat", "unsqueeze", "div", "sub"}
 LEAST, NODES, MOST_NODES, MOST, SETS, SHARE = 10, 16, 3000, 400_000, 6, 0.3
 CHANCE = 0.05
 DIMS = 2

@@ -14,9 +14,9 @@ from backlight.lens.doctor.evidence import short
 from backlight.lens.doctor.graph import Tensor
 from backlight.lens.doctor.places import Instruction, brief_at, place_of
 from backlight.lens.doctor.weak_id_dict import WeakIdDict
+from backlight.lens.records.record import Place
 
 DIVISORS = (255.0, 127.5)
-USES = {"linear", "conv2d", "conv1d", "convolution", "matmul"}
 KEEPS = {
     "sub",
     "add",
@@ -38,7 +38,7 @@ THRICE, LEAST, CLOSE, WHOLE, LOOKS = 3, 64, 1e-6, 0.25, 400
 class PixelScales(Detector):
     """Finds them (see NOTE [Scaled twice])."""
 
-    calls = frozenset({"div", "true_divide", "divide", "mul", *USES, *KEEPS})
+    calls = frozenset({"div", "true_divide", "divide", "mul", *KEEPS})
 
     def __init__(self, watch):
         super().__init__(watch)
@@ -47,17 +47,13 @@ class PixelScales(Detector):
         self.looks = 0
 
     def called(self, call: Call) -> None:
-        """Look at a division, and at who uses its result."""
+        """Look at a division, and follow its result."""
         name, inputs, out = self.watch.name, self.watch.inputs, call.out
         if not inputs or not self.engine.is_tensor(out):
             return
-        if name in USES:
-            known = self.small.get(inputs[0]) if out.requires_grad and len(self.small) else None
-            if known is not None:
-                self._count(*known)
-        elif out.requires_grad:
+        if out.requires_grad:
             return
-        elif name in KEEPS or (inputs[0] in self.small and name not in USES):
+        if name in KEEPS or inputs[0] in self.small:
             known = self.small.get(inputs[0]) if len(self.small) else None
             if known is not None:
                 self.small[out] = known
@@ -66,6 +62,12 @@ class PixelScales(Detector):
             top = self._top(inputs[0])
             if top is not None:
                 self.small[out] = Instruction(call.code, call.lasti), top
+
+    def backward_called(self, tensor: Tensor, keep: bool, place: Place | None) -> None:
+        """Count what a graph uses."""
+        found = {known for one, known in self.small.items() if one in self.watch.flow.constants}
+        for known in found:
+            self._count(*known)
 
     def _top(self, tensor: Tensor) -> float | None:
         """Return the greatest of numbers between 0 and 1; None of all others."""
