@@ -28,7 +28,7 @@ PRODUCTS = {"matmul", "mm"}
 PAIRS = {"mul", "cat", "sub", "cosine_similarity", "concat", "pairwise_distance"}
 KEEPS = {"mul", "cat", "unsqueeze", "div", "sub"}
 LEAST, NODES, MOST_NODES, MOST, SETS, SHARE = 10, 16, 3000, 400_000, 6, 0.3
-CHANCE = 0.05
+CHANCE, MOST_BY_CHANCE = 0.05, 0.85
 DIMS = 2
 
 
@@ -40,6 +40,7 @@ class Edges:
     made: Place | None
     nodes: int
     codes: np.ndarray
+    density: float = 0.0  # how many of all pairs are edges, in one direction or the other
 
     @property
     def shown(self) -> np.ndarray:
@@ -115,6 +116,7 @@ class HeldOutEdges(Detector):
             return
         if self.graph is None:
             self.graph = Edges(line, _made_at(tensor), nodes, codes)
+            self.graph.density = len(self.graph.shown) / nodes**2
         elif self.graph.nodes != nodes or not np.array_equal(self.graph.codes, codes):
             self.several = True
 
@@ -156,7 +158,7 @@ class HeldOutEdges(Detector):
         codes = one[1] * one[0] + other[1]
         if out.requires_grad:
             edges = np.isin(codes, self.graph.codes) | np.isin(turned(codes, one[0]), self.graph.codes)
-            by_chance = 3 * len(self.graph.codes) / one[0] ** 2  # more than half as many again as are drawn at random
+            by_chance = min(1.5 * self.graph.density, MOST_BY_CHANCE)
             if edges.mean() > CHANCE + by_chance:
                 self.trained.new.append(codes[edges])
         elif len(self.evaluated) < SETS or int(codes[0]) in self.evaluated:
