@@ -19,7 +19,7 @@ from backlight.torch_api.module_names import torch_names
 ENGINES = ("torch", "backlight")
 # rules whose programs break on PyTorch only
 ONLY_TORCH = {"BL003", "BL202", "BL406", "BL507", "BL755", "BL770"}
-ONLY_TORCH |= {"BLA08", "BLA09", "BLA13", "BLA14", "BL909", "BL910", "BL911", "BL912", "BL913"}
+ONLY_TORCH |= {"BLA08", "BLA09", "BLA13", "BL909", "BL910", "BL911", "BL912", "BL913"}
 PRELUDE = "import copy\nimport numpy as np\nimport torch\nimport torch.nn.functional as F\nfrom torch import nn\n"
 _number = itertools.count()
 

@@ -47,16 +47,29 @@ from backlight.lens.doctor.detectors.grad_modes import GradModes
 from backlight.lens.doctor.detectors.legal import Legal
 from backlight.lens.doctor.detectors.losses import Losses, Trends
 from backlight.lens.doctor.detectors.memory_writes import MemoryWrites
+from backlight.lens.doctor.detectors.models.attention_scores import AttentionScores
 from backlight.lens.doctor.detectors.models.detached_states import DetachedStates
+from backlight.lens.doctor.detectors.models.focal_weights import FocalWeights
 from backlight.lens.doctor.detectors.models.frozen_statistics import FrozenStatistics
 from backlight.lens.doctor.detectors.models.log_scales import LogScales
+from backlight.lens.doctor.detectors.models.own_softmax import OwnSoftmax
+from backlight.lens.doctor.detectors.models.position_codes import PositionCodes
+from backlight.lens.doctor.detectors.models.same_goals import SameGoals
 from backlight.lens.doctor.detectors.models.single_softmax import SingleSoftmax
+from backlight.lens.doctor.detectors.models.variances import Variances
 from backlight.lens.doctor.detectors.module_slips import ModuleSlips
 from backlight.lens.doctor.detectors.non_finite import NonFinite
 from backlight.lens.doctor.detectors.optimizers import Optimizers
 from backlight.lens.doctor.detectors.rebuilt import Rebinding, Rebuilt
 from backlight.lens.doctor.detectors.rows.augmentations import Augmentations
+from backlight.lens.doctor.detectors.rows.carried_states import CarriedStates
+from backlight.lens.doctor.detectors.rows.fitted_labels import FittedLabels
+from backlight.lens.doctor.detectors.rows.held_out_edges import HeldOutEdges
 from backlight.lens.doctor.detectors.rows.held_out_rows import HeldOutRows
+from backlight.lens.doctor.detectors.rows.mixups import Mixups
+from backlight.lens.doctor.detectors.rows.pixel_scales import PixelScales
+from backlight.lens.doctor.detectors.rows.repeated_draws import RepeatedDraws
+from backlight.lens.doctor.detectors.rows.trained_rows import TrainedRows
 from backlight.lens.doctor.detectors.saved_hooks import SavedHooks
 from backlight.lens.doctor.detectors.second_order import Gradients
 from backlight.lens.doctor.detectors.slips.attributes import UnreadAttributes
@@ -118,6 +131,8 @@ DETECTORS: tuple[type[Detector], ...] = (
     *(Aliases, BatchFirst, ClassBalance, Overlaps, OwnSimilarity),
     *(Codes, NoiseTargets, OwnStatistics, Returns, Scales),
     *(DetachedStates, FrozenStatistics, LogScales, SingleSoftmax, Augmentations, HeldOutRows),
+    *(CarriedStates, FittedLabels, HeldOutEdges, Mixups, PixelScales, RepeatedDraws, TrainedRows),
+    *(AttentionScores, FocalWeights, OwnSoftmax, PositionCodes, SameGoals, Variances),
     *(SavedHooks, Totals, Trends, EmptySteps, DeadTraining, FunctionBackwards, Vanishing, Embeddings, Directions),
     CoverageCounter,
 )

@@ -8,6 +8,7 @@ of an index makes the difference: slices, and all of an index, may be shifted on
 set that was made after the index was first used is left alone: what it is made of is not known.
 """
 
+import weakref
 import zlib
 from dataclasses import dataclass
 from typing import Any
@@ -55,6 +56,7 @@ class ShuffledRows(Detector):
         self.chosen: WeakIdDict[Chosen | None] = WeakIdDict()  # None: mixed of several
         self.sources: WeakIdDict[tuple[int, int]] = WeakIdDict()  # data sets -> number, when it was made
         self.made: WeakIdDict[int] = WeakIdDict()  # results of ops without a graph -> when
+        self.parts: WeakIdDict[weakref.ref] = WeakIdDict()  # rows times a number -> the rows
         self.rows: WeakIdDict[tuple[Chosen, int]] = WeakIdDict()  # single rows -> what they are of, which one
         self.now = 0
         self.inputs: dict[Chosen, Instruction] = {}
@@ -155,6 +157,11 @@ class ShuffledRows(Detector):
     def _computed(self, inputs: list, out: Tensor) -> None:
         """Hand the choice on to what is computed row by row; note when a new data set is made."""
         self.made[out] = self.now
+        if self.watch.name == "mul" and len(inputs) == 1:
+            self.parts[out] = weakref.ref(inputs[0])
+        elif any((part := self.parts.get(one)) is not None and part() in self.sources for one in inputs):
+            self.chosen[out] = None  # mixed with rows in another order, as mixup does
+            return
         known = [self.chosen.get(one) for one in inputs if one in self.chosen]
         sources = [one for one in inputs if one in self.sources]
         if not known and not sources:

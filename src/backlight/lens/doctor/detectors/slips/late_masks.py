@@ -115,7 +115,7 @@ class LateMasks(Detector):
             kept = ~kept
         elif name == "where" and (call.args[0] is not mask or not self._is_zero(call.args[2:3])):
             return None
-        if not _cuts_rows(np.moveaxis(kept, dim, -1)):
+        if not cuts_rows(np.moveaxis(kept, dim, -1)):
             return None
         some = kept.any(dim)  # where all keys are masked the softmax's weights mean nothing
         part = float(np.where(some, np.where(kept, 0, values).sum(dim), 0).max())
@@ -142,7 +142,7 @@ class LateMasks(Detector):
             )
 
 
-def _cuts_rows(kept: np.ndarray) -> bool:
+def cuts_rows(kept: np.ndarray) -> bool:
     """Return whether a mask leaves the beginning of each row, or the end of each, and cuts one."""
     if kept.shape[-1] < 2 or not np.any(kept.any(-1) & ~kept.all(-1)):
         return False

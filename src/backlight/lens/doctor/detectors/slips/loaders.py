@@ -32,6 +32,7 @@ class Passes:
     """The passes over one loader: what the current one has given, how many before it gave the same single batch."""
 
     made: Instruction | None
+    shuffles: bool = False
     place: Place | None = None
     batches: int = 0
     checksum: int = 0
@@ -52,6 +53,8 @@ class Loaders(Detector):
         self.made: WeakIdDict[Passes] = WeakIdDict()
         self.running: dict[int, Passes] = {}  # ids of data sets -> the pass over them that began last
         self.open: Passes | None = None  # the pass whose first batch came last
+        self.number = 0  # how many batches came from loaders
+        self.shuffled: Passes | None = None  # the loader of the last batch, if it shuffles
 
     def begin(self) -> None:
         """Watch loaders and what gives their batches."""
@@ -70,7 +73,7 @@ class Loaders(Detector):
             )
 
     def _is_made(self, frame: FrameType, out: None, args: tuple, kwargs: dict) -> None:
-        self.made[args[0]] = Passes(maker_of(frame))
+        self.made[args[0]] = Passes(maker_of(frame), _shuffles(args[0]))
 
     def _begins(self, frame: FrameType, out: Any, args: tuple, kwargs: dict) -> None:
         loader = args[0]
@@ -91,6 +94,8 @@ class Loaders(Detector):
         if known is None:
             return
         known.batches += 1
+        self.number += 1
+        self.shuffled = known if known.shuffles else None
         if known.batches > 1:
             return
         self.open = known
@@ -137,6 +142,12 @@ class Loaders(Detector):
             if size and size > 1 and rows and rows % size == 1 and not loader.drop_last and known.made is not None:
                 found[known.made] = f"its {rows} samples in batches of {size} leave one over"
         return list(found.items())
+
+
+def _shuffles(loader: Any) -> bool:
+    """Return whether a loader takes the rows in a random order."""
+    samplers = getattr(loader, "sampler", None), getattr(getattr(loader, "batch_sampler", None), "sampler", None)
+    return any(type(one).__name__ in ("RandomSampler", "SubsetRandomSampler") for one in samplers)
 
 
 def _length(sized: Any) -> int | None:
