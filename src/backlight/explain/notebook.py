@@ -91,7 +91,7 @@ def ranking_html(ranking) -> str:
         )
         query += f' <span style="{SMALL}">(for {escape(best.name)})</span>' if len(explained) > 1 else ""
     activation = activation_of(ranking.documents)
-    score = escape(score_line(ranking.score_name, activation))
+    score = escape(score_line(ranking.score_name, activation, explained=bool(explained)))
     chosen = ""
     if ranking.retrieval is not None:
         chosen = f'<div style="{SMALL}">Candidates: {escape(candidates_line(ranking.retrieval))}</div>'

@@ -264,7 +264,7 @@ def ranking_svg(ranking: Ranking, typo: TypoEffect | None = None) -> str:
         sheet.line(ranking.query, 24, INK)
     sheet.space(4)
     activation = activation_of(ranking.documents)
-    score = score_line(ranking.score_name, activation)
+    score = score_line(ranking.score_name, activation, explained=bool(explained))
     sheet.paragraph(f"{ranking.model}, {score}, {count_of(len(ranking.documents), 'document')}")
     if ranking.retrieval is not None:
         sheet.paragraph(f"candidates: {candidates_line(ranking.retrieval)}")

@@ -173,7 +173,7 @@ def show_what_if(found: WhatIf, name: str, screen: Screen) -> None:
     lines = {
         "query": Text(plain(found.query)),
         "model": Text(found.model),
-        "score": Text(score_line(found.score_name, activation)),
+        "score": Text(score_line(found.score_name, activation, explained=False)),
         "document": Text(plain(name), "bold"),
     }
     console.print(grid(lines))

@@ -95,7 +95,7 @@ def _heading(ranking: Ranking, screen: Screen) -> dict[str, Text]:
     lines = {
         "query": Text(plain(ranking.query)),
         "model": Text(f"{ranking.model}, reads {ranking.max_tokens} tokens of a text"),
-        "score": Text(score_line(ranking.score_name, activation)),
+        "score": Text(score_line(ranking.score_name, activation, explained=bool(made))),
     }
     if ranking.retrieval is not None:
         lines["candidates"] = Text(plain(candidates_line(ranking.retrieval)))

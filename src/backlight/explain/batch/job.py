@@ -202,4 +202,4 @@ def differences(before: object, now: object, name: str = "") -> Iterator[str]:
         if abs(before - now) > SAME_MODEL * max(1.0, abs(before)):
             yield f"{name} was {before:.4f} and is {now:.4f} (other weights)"
     elif before != now:
-        yield f"{name} was {before} and is {now}"
+        yield f"{name} was {'not given' if before is None else before} and is {'not given' if now is None else now}"

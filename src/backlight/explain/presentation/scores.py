@@ -99,12 +99,13 @@ def unit_of(activation: str | None) -> str:
     return LOGIT if activation == PROBABILITY else SCORE
 
 
-def score_line(score_name: str, activation: str | None) -> str:
-    """Return what the scores of a ranking are, and in what the values of words are.
+def score_line(score_name: str, activation: str | None, *, explained: bool = True) -> str:
+    """Return what the scores of a ranking are, and if it is explained, in what the values of words are.
 
     >>> score_line("logit", "probability")
     "probability (sigmoid of the logit); words' values are changes of the logit"
     """
     if activation == PROBABILITY:
-        return f"probability (sigmoid of the {score_name}); words' values are changes of the logit"
+        values = "; words' values are changes of the logit" if explained else ""
+        return f"probability (sigmoid of the {score_name}){values}"
     return f"{score_name}, and after the model's activation" if activation == ACTIVATED else score_name
