@@ -195,6 +195,12 @@ def leaves_of(values, kind, found=None) -> list:
     return found
 
 
+def values(tensor) -> np.ndarray:
+    """Return a tensor's values; those of complex32, which NumPy does not have, as complex64."""
+    detached = tensor.detach()
+    return (detached.cfloat() if str(detached.dtype).endswith("complex32") else detached).numpy(force=True)
+
+
 def compare(ours, theirs, what: str, tolerance: tuple[float, float] | None = None) -> None:
     """Raise AssertionError at the first difference in structure, dtype, shape or value.
 
@@ -208,10 +214,7 @@ def compare(ours, theirs, what: str, tolerance: tuple[float, float] | None = Non
         wide = np.complex128 if theirs.is_complex() else np.float64
         single = theirs.dtype in (torch.float32, torch.complex64)
         np.testing.assert_allclose(
-            ours.detach()
-            .to(backlight.complex128 if theirs.is_complex() else ours.dtype)
-            .numpy(force=True)
-            .astype(wide),
+            values(ours).astype(wide),
             theirs.detach().to(torch.complex128 if theirs.is_complex() else torch.float64).numpy(force=True),
             *(tolerance or ((SINGLE_RTOL, SINGLE_ATOL) if single else (RTOL, ATOL))),
             err_msg=what,
@@ -246,7 +249,7 @@ def compare_gradients(ours, theirs, what):
     for number, (a, b) in enumerate(zip(ours, theirs)):
         if a is None or b is None:
             present = a if b is None else b
-            zero = present is None or not np.any(present.detach().numpy(force=True))
+            zero = present is None or not np.any(values(present))
             assert zero, f"{what} {number}: only {'backlight' if b is None else 'PyTorch'} has one"
         else:
             compare(a, b, f"{what} {number}")

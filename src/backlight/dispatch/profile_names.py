@@ -29,6 +29,7 @@ ELSEWHERE = {
     "drawn_gamma": "_standard_gamma",
     "drawn_normal": "normal",
     "drawn_poisson": "poisson",
+    "gather_sparse_backward": "_gather_sparse_backward",
     "logsigmoid": "log_sigmoid",
     "relu_backward": "threshold_backward",
     "sparse_add": "add",
