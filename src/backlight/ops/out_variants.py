@@ -214,20 +214,7 @@ def written(function: Callable, args: tuple, kwargs: dict):
             f"Trying to use forward AD with {name}_out that does not support it because it is an out= function; leave "
             "out= away, or detach what has a tangent"
         )
-    if name in IN_DTYPE_OF_OUT and kwargs.get("dtype") is None:
-        kind = out._data.dtype
-        if name in ("mean", "nanmean") and not has_gradient(kind) and has_gradient(args[0]._data.dtype):
-            check_out_dtype(name, args[0]._data.dtype, kind, several=False)
-        kwargs["dtype"] = from_numpy_dtype(kind)
-    if name in MADE:
-        wanted, given = to_numpy_dtype(kwargs["dtype"]), out._data.dtype
-        if wanted != given:
-            raise ShapeError(
-                f"dtype {from_numpy_dtype(wanted).old_name} does not match dtype of out parameter "
-                f"({from_numpy_dtype(given).old_name})"
-            )
-    if name in _CHECKED_FIRST:
-        check_out_dtype(name, _CHECKED_FIRST[name], outs[0]._data.dtype, several=False)
+    _settle_dtype(name, args, kwargs, outs[0]._data.dtype)
     try:
         result = function(*args, **kwargs)
     except GraphError as problem:
@@ -255,6 +242,27 @@ def written(function: Callable, args: tuple, kwargs: dict):
     if isinstance(result, TensorState):
         return outs[0]
     return type(result)(*outs) if hasattr(result, "_fields") else type(result)(outs)
+
+
+def _settle_dtype(name: str, args: tuple, kwargs: dict, kind: np.dtype) -> None:
+    """Compute in the dtype of `out`, where PyTorch does, and refuse one that PyTorch refuses before it computes.
+
+    Args:
+        kind: NumPy's dtype of the first output, or what stands for it.
+    """
+    if name in IN_DTYPE_OF_OUT and kwargs.get("dtype") is None:
+        if name in ("mean", "nanmean") and not has_gradient(kind) and has_gradient(args[0]._data.dtype):
+            check_out_dtype(name, args[0]._data.dtype, kind, several=False)
+        kwargs["dtype"] = from_numpy_dtype(kind)
+    if name in MADE:
+        wanted = to_numpy_dtype(kwargs["dtype"])
+        if wanted != kind:
+            raise ShapeError(
+                f"dtype {from_numpy_dtype(wanted).old_name} does not match dtype of out parameter "
+                f"({from_numpy_dtype(kind).old_name})"
+            )
+    if name in _CHECKED_FIRST:
+        check_out_dtype(name, _CHECKED_FIRST[name], kind, several=False)
 
 
 def _wrong_count(name: str, args: tuple, out: object, count: int) -> ArgumentError:
