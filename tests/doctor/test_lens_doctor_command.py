@@ -136,7 +136,7 @@ def test_a_script_that_is_no_python_ends_with_its_syntax_error_and_2(script, ext
 @pytest.mark.parametrize(
     "argv, said",
     [
-        (["doctor"], "script must be the path"),
+        (["doctor"], "a script (--explain and --list need none), or a module after -m, must be given"),
         (["doctor", "missing.py"], "can't open file"),
         (["doctor", "--explain", "BL999"], "rule must be an id such as BL301"),
         (["doctor", "script.py", "--engine", "jax"], "invalid choice"),

@@ -109,7 +109,7 @@ def test_a_detector_that_fails_leaves_the_program_alone(engine: str, monkeypatch
 
     monkeypatch.setattr(History, "started", fail)
     torch = engine_called(engine).module
-    said = "the doctor's History could not go on"
+    said = "the doctor's History failed and stopped: ZeroDivisionError"
     with pytest.warns(UserWarning, match=said), lens.doctor(engines=[engine_called(engine)]):
         x = torch.ones(2, requires_grad=True)
         x.exp().sum().backward()

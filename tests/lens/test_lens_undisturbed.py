@@ -105,7 +105,7 @@ def test_a_part_that_fails_gives_up_alone(engine: str, monkeypatch):
 
     monkeypatch.setattr(Trends, "called", fail)
     visit = lens.doctor(engines=[engine_called(engine)])
-    with pytest.warns(UserWarning, match="Trends could not go on"):
+    with pytest.warns(UserWarning, match="Trends failed and stopped"):
         run("torch.relu(torch.ones(2))\ntorch.no_grad()\n", engine, visit)
     assert [one.slug for one in visit.session.findings] == ["bare-no-grad"]
 

@@ -118,6 +118,7 @@ class Op:
         zero_derivative: tuple[str, ...] | dict[str, tuple[str, ...]] = (),
         complex: str | None = None,
         layout: str | None = None,
+        called_as: tuple[int, ...] | None = None,
     ):
         self.forward = forward
         self.name = self.display_name = name or forward.__name__  # the name in reports
@@ -132,6 +133,7 @@ class Op:
         self.dtype_error = dtype_error
         self.accepted_dtypes = []  # dtypes that `dtype_error` has accepted; hashing one would cost more than comparing
         self.explain = explain
+        self.called_as = called_as
         self.tangent_form = LINEAR if view else tangent
         self.tangent_with = tangent_with or {}
         self.zero_derivative = zero_derivative
@@ -239,6 +241,8 @@ def op(forward=None, **options):
         explain: a function of the arrays that raises PyTorch's error for their shapes, where NumPy raises ValueError.
         layout: how results lie in memory, see NOTE [Memory order of results]; "elementwise" for an op with `promote`
             or a symmetric Jacobian; "own" where the forward sees to it.
+        called_as: the places of the arguments in the order of the function that users call, for reports; by default
+            the op's own.
     """
     if forward is None:
         return lambda function: op(function, **options)

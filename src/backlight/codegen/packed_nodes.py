@@ -145,7 +145,7 @@ class Packing(Interpreter):
             observation.inside = False
         if out is not NotImplemented:
             observation.last = out
-            notify_op(observation, op.display_name, args, kwargs, out, sys._getframe(1))
+            notify_op(observation, op, args, kwargs, out, sys._getframe(1))
         return out
 
     def _packed(self, op: Op, function: Callable, args: tuple, kwargs: dict):

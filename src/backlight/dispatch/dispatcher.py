@@ -107,7 +107,7 @@ def op_returned(op, args: tuple, kwargs: dict, out) -> None:
     if observation is None or observation.inside or out is NotImplemented or out is observation.last:
         return
     observation.last = out
-    notify_op(observation, op.display_name, args, kwargs, out, getframe(1))
+    notify_op(observation, op, args, kwargs, out, getframe(1))
 
 
 def call_op(op, function: Callable, implementation: Callable, args: tuple, kwargs: dict):

@@ -200,9 +200,12 @@ def count_write(tensor, name: str, place) -> None:
     end_write(tensor)
 
 
-def notify_op(observation: Observation, name: str, args: tuple, kwargs: dict, out, frame) -> None:
-    """Report a declared op, whose node knows the user's line."""
+def notify_op(observation: Observation, op, args: tuple, kwargs: dict, out, frame) -> None:
+    """Report a declared op, as users call it; its node knows the user's line."""
     if observation.called:
+        name = op.display_name
+        if op.called_as is not None:
+            args = tuple([args[place] for place in op.called_as])
         node = getattr(out, "_edge", None)
         if isinstance(node, Node):
             observation.notify(observation.called, Call(name, args, kwargs, out, node.code, node.lasti))

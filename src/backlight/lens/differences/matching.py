@@ -5,7 +5,8 @@ Nodes are aligned in the order of the forward (NOTE [Alignment]) under keys from
 names a node, then without module paths (a layer put into a `Sequential` renumbers the others), then without shapes and
 dtypes, last only what it is and in what kind of module. Each round fills the gaps that the ones before left, so a
 change in the middle unmatches nothing else. What then is left on both sides, with a name or path that occurs once, is
-matched though its order changed.
+matched though its order changed. Of two engines, parameters are matched by their names before all else: which of a
+layer's is met first depends on the engine.
 
 NOTE [Alignment]
 The longest common order of two sequences of keys, without comparing each with each. What both begin and end with is
@@ -30,13 +31,37 @@ def match(before: Record, after: Record) -> list[Pair]:
     """Return pairs of ids of nodes that are the same in both (see NOTE [Matching])."""
     pairs: list[Pair] = []
     engines = before.engine != after.engine
-    for left, right in zip(_keys_of(before, engines), _keys_of(after, engines)):
+    named = _parameters_alike(before, after) if engines else []
+    places = [_others(record, [pair[side] for pair in named]) for side, record in enumerate((before, after))]
+    for keys in zip(_keys_of(before, engines), _keys_of(after, engines)):
+        left, right = ([own[place] for place in kept] for own, kept in zip(keys, places))
         found = list(pairs)
         for start, end, from_, to in gaps(pairs, 0, len(left), 0, len(right)):
             found += [(start + a, from_ + b) for a, b in align(left[start:end], right[from_:to])]
         pairs = sorted(found)
+    pairs = named + [(places[0][a], places[1][b]) for a, b in pairs]
     left, right = _names_of(before, engines), _names_of(after, engines)
     return sorted(pairs + _moved(pairs, left, right))
+
+
+def _parameters_alike(before: Record, after: Record) -> list[Pair]:
+    """Return pairs of parameters of one name and shape that both records have once."""
+    found = [
+        {(node.name, tuple(node.outputs[0].shape)): node.id for node in record.nodes if node.parameter and node.outputs}
+        for record in (before, after)
+    ]
+    counts = [Counter(node.name for node in record.nodes if node.parameter) for record in (before, after)]
+    return [
+        (number, found[1][key])
+        for key, number in found[0].items()
+        if key in found[1] and counts[0][key[0]] == counts[1][key[0]] == 1
+    ]
+
+
+def _others(record: Record, taken: Sequence[int]) -> list[int]:
+    """Return the places of the nodes that are not taken."""
+    given = set(taken)
+    return [place for place in range(len(record.nodes)) if place not in given]
 
 
 def _keys_of(record: Record, engines: bool) -> list[list[Hashable]]:

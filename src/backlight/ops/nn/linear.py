@@ -101,7 +101,7 @@ def linear_without_bias(xp, input: Array, weight: Array):
     )
 
 
-@op(node="AddmmBackward0", explain=check_rows_weight_and_bias, complex="holomorphic")
+@op(node="AddmmBackward0", explain=check_rows_weight_and_bias, complex="holomorphic", called_as=(1, 2, 0))
 def linear_with_bias(xp, bias: Array, input: Array, weight: Array):
     """Rows times the transposed weight, plus bias, which stands first, as in `addmm`."""
     kind = input.dtype
