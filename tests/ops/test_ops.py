@@ -21,6 +21,7 @@ INTERNAL = {"as_strided_view", "take_positions", "add_positions", "put_positions
 INTERNAL |= {"spread", "tie_weights", "value_selecting_reduction_backward", "divide_or_zero"}  # of reductions
 INTERNAL |= {"reverse_cumsum", "shift", "linear_recurrence", "cummaxmin_backward"}  # of scans
 INTERNAL |= {"select_backward", "slice_backward", "diagonal_backward", "unfold_backward"}  # of views
+INTERNAL |= {"gather_sparse_backward"}  # its result is sparse; in torch_api/test_stricter_calls.py
 INTERNAL |= {
     "gathered_as",
     "index_backward",
