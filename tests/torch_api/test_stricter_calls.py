@@ -106,6 +106,17 @@ def test_gather_has_a_sparse_gradient_where_it_is_asked_for():
     assert found[0] == found[1]
 
 
+def test_a_sparse_gradient_of_gather_is_differentiated_again():
+    found = []
+    for m in (torch, backlight):
+        x = m.tensor([[1.0, 2.0], [3.0, 4.0]], dtype=m.float64, requires_grad=True)
+        y = m.gather(x, 1, m.tensor([[0, 0], [1, 0]]), sparse_grad=True)
+        (first,) = m.autograd.grad((y**3).sum(), x, create_graph=True)
+        (second,) = m.autograd.grad(first.to_dense().pow(2).sum(), x)
+        found.append((second.to_dense() if second.is_sparse else second).tolist())
+    assert found[0] == found[1] == [[144.0, 0.0], [972.0, 2304.0]]
+
+
 def test_numbers_with_the_other_sign_are_a_view():
     found = []
     for m in (torch, backlight):

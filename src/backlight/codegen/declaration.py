@@ -178,6 +178,10 @@ class Op:
             raise BacklightError(
                 f"{self.name} has no array inputs {sorted(set(names) - known)}: it has {sorted(known)}"
             )
+        if "grad" in known:
+            raise BacklightError(
+                f"an input of {self.name} must not be called grad: in rules that is the output's gradient"
+            )
 
     def decomposition(self, function):
         """Declare the decorated function, of the op's own parameters, to be the op written in other ops."""

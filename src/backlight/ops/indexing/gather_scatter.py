@@ -118,16 +118,16 @@ def gather_input(grad: Array, dim: int, index: Array, input_shape: Shape, sparse
 
 
 @op(node="SparseCooTensorWithDimsAndTensorsBackward0", tangent="linear")
-def gather_sparse_backward(xp, grad: Array, index: Array, dim: int, shape: tuple):
+def gather_sparse_backward(xp, grad_output: Array, index: Array, dim: int, shape: tuple):
     """Return a sparse tensor with each gradient as an entry at the place read."""
     index = owned(index)
     if not len(shape) or not index.ndim:
-        return SparseArray(xp.zeros((len(shape), 1), xp.int64), grad.reshape(1), tuple(shape))
+        return SparseArray(xp.zeros((len(shape), 1), xp.int64), grad_output.reshape(1), tuple(shape))
     found = [xp.broadcast_to(one, index.shape).reshape(-1) for one in places(index, dim % len(shape))]
-    return SparseArray(xp.stack(found).astype(xp.int64), grad.reshape(-1), tuple(shape))
+    return SparseArray(xp.stack(found).astype(xp.int64), grad_output.reshape(-1), tuple(shape))
 
 
-gather_sparse_backward.derivative("grad", formula="grad at the places read")(
+gather_sparse_backward.derivative("grad_output", formula="grad at the places read")(
     lambda grad, index, dim, ops: ops.gather(ops.sparse_to_dense(grad), dim, index)
 )
 
