@@ -17,7 +17,7 @@ from backlight.training.checkpoint import load_checkpoint
 from backlight.training.run_folder import RunFolder
 
 CONFIG = """
-epochs = 3
+epochs = {epochs}
 batch_size = 16
 accumulate = 2
 record_every = 1
@@ -34,10 +34,10 @@ samples = 299
 """
 
 
-def started(tmp_path, name, *options, dropout=0.0):
+def started(tmp_path, name, *options, dropout=0.0, epochs=3):
     """Start a run in a folder of that name."""
     config = tmp_path / "config.toml"
-    config.write_text(CONFIG.format(dropout=dropout))
+    config.write_text(CONFIG.format(dropout=dropout, epochs=epochs))
     words = ["-m", "backlight", "train", str(config), "--set", f"out={tmp_path / name}", *options]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     return subprocess.Popen([sys.executable, *words], env=environment(), text=True, **pipes)
@@ -67,16 +67,16 @@ def test_two_processes_train_as_one_and_record_the_same(tmp_path):
 
 
 def test_a_run_that_ctrl_c_stopped_goes_on_with_the_same_bits(tmp_path):
-    two = ("--nproc", "2")
-    ended(started(tmp_path, "whole", *two, dropout=0.3))
-    stopped = started(tmp_path, "stopped", *two, dropout=0.3)
+    two, settings = ("--nproc", "2"), {"dropout": 0.3, "epochs": 20}  # it must not end before the signal comes
+    ended(started(tmp_path, "whole", *two, **settings))
+    stopped = started(tmp_path, "stopped", *two, **settings)
     for line in stopped.stdout:
-        if line.startswith("step 8/30"):
+        if line.startswith("step 8/200"):
             break
     stopped.send_signal(signal.SIGINT)
     out, problem = stopped.communicate(timeout=60)
     assert (stopped.returncode, problem) == (130, "")
     assert "Stopped after step" in out and out.rstrip().endswith("--nproc 2 --resume")
-    ended(started(tmp_path, "stopped", *two, "--resume", dropout=0.3))
+    ended(started(tmp_path, "stopped", *two, "--resume", **settings))
     states = [last_state(tmp_path, name)["model"] for name in ("whole", "stopped")]
     assert all(states[0][name].numpy().tobytes() == states[1][name].numpy().tobytes() for name in states[0])
