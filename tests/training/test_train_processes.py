@@ -71,7 +71,7 @@ def test_a_run_that_ctrl_c_stopped_goes_on_with_the_same_bits(tmp_path):
     ended(started(tmp_path, "whole", *two, **settings))
     stopped = started(tmp_path, "stopped", *two, **settings)
     for line in stopped.stdout:
-        if line.startswith("step 8/200"):
+        if line.startswith("step "):
             break
     stopped.send_signal(signal.SIGINT)
     out, problem = stopped.communicate(timeout=60)
