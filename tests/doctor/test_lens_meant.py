@@ -280,3 +280,24 @@ def test_what_is_meant_is_left_alone(name):
 def test_a_column_against_a_row_is_no_table_that_was_meant():
     source = "loss = F.mse_loss(nn.Linear(3, 1)(torch.randn(4, 3)), torch.randn(1, 4))\nloss.backward()"
     assert [one.rule for one in findings_of(source, "torch")] == ["BL711"]
+
+
+SCALED = """
+scaler = torch.amp.GradScaler("cpu", init_scale=FACTOR)
+weight = torch.full((4,), START, requires_grad=True)
+optimizer = torch.optim.SGD([weight], lr=0.01)
+for step in range(30):
+    loss = LOSS
+    optimizer.zero_grad()
+    scaler.scale(loss).backward()
+    scaler.step(optimizer)
+    scaler.update()
+"""
+
+
+@pytest.mark.parametrize("engine", ["torch", "backlight"])
+def test_overflows_of_a_scaled_loss_are_the_scalers_unless_they_go_on(engine: str):
+    passing = SCALED.replace("FACTOR", "2.0**127").replace("START", "0.1").replace("LOSS", "20 * weight.square().sum()")
+    assert findings_of(passing, engine) == []
+    lasting = SCALED.replace("FACTOR", "2.0**16").replace("START", "0.0").replace("LOSS", "weight.sqrt().sum()")
+    assert [one.rule for one in findings_of(lasting, engine)] == ["BL804"]

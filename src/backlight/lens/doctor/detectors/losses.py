@@ -8,6 +8,7 @@ that no healthy training has; or if it grew in each of many backwards in a row, 
 
 import ast
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any
 
 from backlight.dispatch.observers import Call, Run
@@ -15,6 +16,7 @@ from backlight.kernels.state_blocks import silent_floats
 from backlight.lens.doctor.corrections.lines import replace
 from backlight.lens.doctor.detector import Detector, any_nonzero
 from backlight.lens.doctor.detectors.training.constructions import Constructions
+from backlight.lens.doctor.detectors.training.scalers import Scalers
 from backlight.lens.doctor.evidence import short
 from backlight.lens.doctor.graph import Module, Tensor
 from backlight.lens.doctor.places import Instruction, brief_at, place_of
@@ -219,6 +221,8 @@ class Trends(Detector):
             return
         with silent_floats():
             norm = abs(square) ** 0.5
+        if not isfinite(norm) and self.watch.detectors[Scalers].of_run is not None:  # its step will be skipped
+            return
         norms = self.norms.get(tensor)
         self.norms[tensor] = norms = [*norms, norm] if norms and norm >= GROWTH * norms[-1] > 0 else [norm]
         fast = len(norms) > 1 and norm > AT_ONCE * norms[0]

@@ -4,7 +4,8 @@ NOTE [Which NaN is reported]
 An op that returns NaN or an infinity though none went in has made it. Many are no mistake: masks of -inf, an inf that
 vanishes in exp, a NaN that is chosen away. So a NaN of the forward is reported only if a backward starts from it, or if
 it was recorded and nothing ever made finite numbers of it; an infinity, if a backward starts from it; a gradient's, if
-it got into `.grad`. What comes after the first is a consequence and is not reported.
+it got into `.grad`. What comes after the first is a consequence and is not reported. A GradScaler begins with a large
+factor, skips steps that overflow, and halves it: its gradients are reported if `SKIPPED` backwards in a row overflow.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,6 +20,7 @@ from backlight.dispatch.observers import COMPILED, Call, Run
 from backlight.kernels.reduction.summaries import NAN, nonfinite_kinds
 from backlight.lens.doctor.corrections.safe_inputs import cause_of_removed, removal, safe_line
 from backlight.lens.doctor.detector import Detector
+from backlight.lens.doctor.detectors.training.scalers import Scalers
 from backlight.lens.doctor.evidence import path_from, short
 from backlight.lens.doctor.graph import Node, Tensor, is_computed
 from backlight.lens.doctor.places import brief, brief_at, place_of, place_of_node
@@ -38,6 +40,7 @@ INSIDE = Cause(
 PASSING = {"neg", "mul", "view", "reshape", "expand", "unsqueeze", "squeeze", "transpose", "permute", "t"}
 ONLY_MOVE = {f"{name}Backward0" for name in ("T", "View", "UnsafeView", "Transpose", "Permute", "Unsqueeze")}
 MOST_ORIGINS, MOST_RISKS = 100, 10_000
+SKIPPED = 20  # by then the usual factor of 2 ** 16 is below 1
 
 
 @dataclass(slots=True)
@@ -89,6 +92,7 @@ class NonFinite(Detector):
         self.bad_gradient: NonFiniteGradient | None = None
         self.root_is_finite = True
         self.reported = False
+        self.overflows, self.overflowed = 0, False  # of backwards of scaled losses, in a row; whether this one did
 
     def called(self, call: Call) -> None:
         """Look at what an op returns."""
@@ -193,6 +197,7 @@ class NonFinite(Detector):
     def started(self, run: Run) -> None:
         """Begin to look for the first gradient that is not finite."""
         self.bad_gradient = None
+        self.overflows, self.overflowed = self.overflows if self.overflowed else 0, False
 
     def ran(self, run: Run, node: Node, grad_outputs: Sequence, grad_inputs: Sequence) -> None:
         """Note the first node that makes a gradient NaN or infinite, and the next that makes NaN of infinity."""
@@ -251,7 +256,7 @@ class NonFinite(Detector):
         if self.bad_gradient is None or self.reported:
             return
         kind = self._kind(arrived)
-        if kind is None:
+        if kind is None or self._is_skipped():
             return
         self.reported = True
         bad_gradient, name = self.bad_gradient, self.watch.flow.name_of(tensor)
@@ -268,6 +273,14 @@ class NonFinite(Detector):
             corrected_at=bad_gradient.made,
             path=path_from("loss", bad_gradient.node, name),
         )
+
+    def _is_skipped(self) -> bool:
+        """Count an overflow of a scaled loss, once a backward; return whether the GradScaler will see to it."""
+        if self.watch.detectors[Scalers].of_run is None:
+            return False
+        self.overflows += not self.overflowed
+        self.overflowed = True
+        return self.overflows < SKIPPED
 
     def ended(self, run: Run) -> None:
         """Forget the run."""
