@@ -187,3 +187,14 @@ def test_a_mistake_of_rows_masks_or_targets_is_found_and_its_correction_is_silen
     if "# here" in wrong:
         assert found[0].place.line == marked_line(wrong)
     assert findings_of(right, "torch") == []
+
+
+@pytest.mark.parametrize(("diagonal", "hidden"), [(0, True), (1, False)])
+def test_the_cure_of_a_causal_mask_does_not_hide_positions_from_themselves(diagonal, hidden):
+    source = f"""
+q = torch.randn(2, 6, 8, requires_grad=True)
+mask = torch.ones(6, 6, dtype=torch.bool).triu({diagonal})
+mask[-1, -1] = True
+F.scaled_dot_product_attention(q, q, q, attn_mask=mask).nan_to_num().sum().backward()"""
+    found = [one for one in findings_of(source, "torch") if one.rule == "BL790"]
+    assert [("~mask alone would hide" in one.cure) for one in found] == [hidden]

@@ -30,6 +30,7 @@ KEEPS = {"unsqueeze", "squeeze", "view", "reshape", "getitem", "__getitem__", "e
 KEEPS |= {"int", "repeat", "transpose", "type_as", "clone", "contiguous", "half", "double", "type"}
 MADE = {"ne": True, "eq": False, "lt": True, "ge": False, "le": True, "gt": False}
 FAR = -1e4
+LOWER = "Let each position attend to earlier ones and to itself; ~mask alone would hide each from itself."
 LEAST = 3
 DONE = re.compile(r"^(?:.*_)?(?:done|dones|terminal|terminals|terminated|is_done|is_terminal)$")
 NOT_DONE = re.compile(r"(?:not|non|un|in)_?(?:done|term)")
@@ -49,7 +50,7 @@ class InvertedMasks(Detector):
         self.masks: WeakIdDict[tuple[bool, Instruction]] = WeakIdDict()  # of tokens -> true for real ones, line
         self.done: set[Instruction] = set()
         self.looked: dict[Instruction, int] = {}
-        self.later: set[Instruction] = set()  # lines of this step that attend to later positions only
+        self.later: dict[Instruction, bool] = {}  # lines of this step that attend to later positions only, or to itself
         self.products: dict[Instruction, Instruction] = {}  # products of this step with padding -> where it was made
         self.both = False  # whether a product of this step is with real tokens
 
@@ -72,7 +73,7 @@ class InvertedMasks(Detector):
             self._look_at_hook(line)
         elif name in CLASSES:
             if self.later and len(inputs) > 1 and self._comes_before(inputs[1]):
-                self.done |= self.later
+                self.done |= self.later.keys()
                 self.later.clear()
         elif name == "add":
             self._look_at_bias(line, inputs)
@@ -120,8 +121,8 @@ class InvertedMasks(Detector):
                 )
         elif self._once(line):
             values = self.values(mask)
-            if values is not None and _sees_future((values == 0) if masks_out else (values != 0)):
-                self.later.add(line)
+            if values is not None:
+                self._look_for_future(line, (values == 0) if masks_out else (values != 0))
 
     def _look_at_bias(self, line: Instruction, inputs: list) -> None:
         if len(inputs) != 2:
@@ -130,8 +131,8 @@ class InvertedMasks(Detector):
         if mask is None or mask.shape[-1] != mask.shape[-2] or mask.shape[-1] < LEAST or not self._once(line):
             return
         values = self.values(mask)
-        if values is not None and values.dtype.kind == "f" and _is_square_bias(values) and _sees_future(values == 0):
-            self.later.add(line)
+        if values is not None and values.dtype.kind == "f" and _is_square_bias(values):
+            self._look_for_future(line, values == 0)
 
     def _look_at_attention(self, call: Call, line: Instruction, name: str) -> None:
         if line in self.done:
@@ -150,17 +151,22 @@ class InvertedMasks(Detector):
             if values is None:
                 return
             kept = (values if dot else ~values) if values.dtype.kind == "b" else values > FAR
-            if _sees_future(kept):
-                self.later.add(line)
+            self._look_for_future(line, kept)
+
+    def _look_for_future(self, line: Instruction, kept: np.ndarray) -> None:
+        """Note where positions attend to later ones only, and whether to themselves as well."""
+        if _sees_future(kept):
+            self.later[line] = bool(np.diagonal(kept, axis1=-2, axis2=-1).all())
 
     def backward_called(self, tensor: Tensor, keep: bool, place: Place | None) -> None:
         """Report what the step did with masks that are the wrong way round."""
-        for line in self.later:
+        for line, to_itself in self.later.items():
             self._report(
                 line,
-                f"The mask at {brief_at(line)} is square. It lets each position attend only to later ones, and "
-                f"perhaps to itself.",
+                f"The mask at {brief_at(line)} is square. It lets each position attend only to later ones"
+                f"{', and to itself' if to_itself else ''}.",
                 title="a causal mask is inverted: each position attends only to later ones",
+                **({"cure": LOWER} if to_itself else {}),
             )
         for line, made in () if self.both else self.products.items():
             self._report(
