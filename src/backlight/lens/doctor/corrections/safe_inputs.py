@@ -16,9 +16,8 @@ FAR = 12  # nodes between the op and what removed its value
 SMALL = {"sqrt": "1e-12", "rsqrt": "1e-12", "div": "1e-8", "true_divide": "1e-8", "reciprocal": "1e-8"}
 CLAMPED = ("log", "log2", "log10")
 PRODUCT = (
-    "a later product with 0 removes the value, but not its derivative: the slope of {op} is infinite there, and 0 · "
-    "inf "
-    "is NaN"
+    "a later product with 0 removes the value, but not its derivative: the slope of {op} is infinite there, and "
+    "0 · inf is NaN"
 )
 SELECTION = (
     "a later selection removes the value, but not its derivative: the slope of {op} is infinite there, and 0 · inf "
