@@ -62,7 +62,7 @@ def replaced(value, old: list, new: list):
 
 def batch_of(tensor, dim: int):
     """Return a batch of a tensor and of its elements in reverse order, which are as valid, along a dim."""
-    array = tensor.detach().numpy()
+    array = opinfo_run.values(tensor)
     stacked = backlight.from_numpy(np.stack([array, array[(slice(None, None, -1),) * array.ndim]]))
     made = stacked.movedim(0, dim).contiguous()
     return made.requires_grad_() if tensor.requires_grad else made
@@ -125,7 +125,7 @@ def run_choice(function, chosen: list, dim: int, same=()) -> str:
         assert a.shape == b.shape, f"shape {a.shape} instead of {b.shape}"
         if draws:  # in another order
             continue
-        np.testing.assert_allclose(a.detach().numpy(), b.detach().numpy(), 1e-7, 1e-9, err_msg=f"result {number}")
+        np.testing.assert_allclose(opinfo_run.values(a), opinfo_run.values(b), 1e-7, 1e-9, err_msg=f"result {number}")
     if draws:
         return "agrees"
     for number, (a, b) in enumerate(zip(gradients(found, leaves), gradients(expected, leaves))):
