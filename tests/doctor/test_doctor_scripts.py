@@ -84,7 +84,7 @@ def named(path: Path) -> str:
     return f"{path.parent.name}-{path.stem}"
 
 
-def told(block: DoctorBlock) -> list[Finding]:
+def findings_in(block: DoctorBlock) -> list[Finding]:
     return [one for one in block.session.findings if one.level != NOTE]
 
 
@@ -109,7 +109,7 @@ class UntilFound(StepLimit):
         self.rule, self.here = rule, here
 
     def stepped(self, *event) -> None:
-        found = told(self.block)
+        found = findings_in(self.block)
         if self.rule in [one.rule for one in found] and lines_of(found) & self.here:
             raise StepsReachedError
 
@@ -125,7 +125,7 @@ def test_a_mistake_is_found_at_its_line(path: Path, monkeypatch):
     with contextlib.suppress(Exception, StepsReachedError):
         run(source, "torch", block)
     assert [watch.failed for watch in block.session.watches if watch.failed] == []
-    found = told(block)
+    found = findings_in(block)
     assert bool(found) == (path.stem not in MISSED)
     if found:
         assert RULES[path.stem] in [one.rule for one in found]

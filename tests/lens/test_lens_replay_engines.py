@@ -160,5 +160,5 @@ def test_an_operand_that_was_not_recorded_is_left_open(engine):
         z = 10.0 - y
         z.sum().backward()
 
-    told = recorded(engine, program).replay().text()
-    assert "y = w + 2 · … = [8, 12]" in told and "z = … − y = [2, −2]" in told
+    text = recorded(engine, program).replay().text()
+    assert "y = w + 2 · … = [8, 12]" in text and "z = … − y = [2, −2]" in text

@@ -2,6 +2,7 @@
 
 import json
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -13,7 +14,10 @@ from tiny_bert import write_bert, write_tokenizer
 from tiny_qwen3 import write_qwen3
 
 from backlight.adapters.torch_models.folders import sentence_class
+from backlight.cli.arguments import add_model, reranker_of
+from backlight.cli.main import Parser
 from backlight.errors import InputError
+from backlight.explain import reranker as explain_reranker
 from backlight.explain.reranker import Reranker
 from backlight.models.ranker import load_ranker
 
@@ -132,3 +136,21 @@ def test_a_masked_language_model_without_modules_is_named(tmp_path):
     (folder / "config.json").write_text(json.dumps(settings | {"architectures": ["BertForMaskedLM"]}))
     with pytest.warns(UserWarning, match=r"predicts masked words and has no modules\.json"):
         Reranker.from_pretrained(folder)
+
+
+def test_a_command_turns_our_own_warnings_into_lines_and_leaves_the_others(tmp_path, monkeypatch, capsys):
+    folder = write_bert(tmp_path)
+    settings = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(settings | {"architectures": ["BertForMaskedLM"]}))
+
+    def loaded(*given, **options):
+        warnings.warn("of another library", FutureWarning, stacklevel=1)
+        return load_ranker(*given, **options)
+
+    monkeypatch.setattr(explain_reranker, "load_ranker", loaded)
+    parser = Parser()
+    add_model(parser)
+    with pytest.warns(FutureWarning, match="of another library") as warned:
+        reranker_of(parser.parse_args(["--model", str(folder)]))
+    assert len(warned) == 1
+    assert capsys.readouterr().err.startswith("backlight: the model in")

@@ -10,6 +10,7 @@ from typing import get_args
 from backlight.adapters.torch_library import DTYPES
 from backlight.cli.main import notice
 from backlight.cli.screens.terminal import progress
+from backlight.engine.provenance import PACKAGE
 from backlight.errors import InputError
 from backlight.explain.methods.leave_one_out import UNITS
 from backlight.explain.methods.registry import DEFAULT, METHODS, Method, method_called
@@ -246,8 +247,11 @@ def reranker_of(given: argparse.Namespace) -> Reranker:
             compile=given.compile,
             read_typos=given.read_typos,
         )
-    for text in dict.fromkeys(str(one.message) for one in warned if one.category is UserWarning):
-        notice(text)
+    for one in warned:
+        if one.filename.startswith(PACKAGE) and one.category is UserWarning:
+            notice(str(one.message))
+        else:
+            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
     return found
 
 

@@ -1,7 +1,7 @@
 """From a model folder to a model that scores pairs: what its files say it is, and how it reads texts."""
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
@@ -58,8 +58,10 @@ def load_ranker(
         raise InputError(f"instruction must be left out: the model in {folder} reads none")
     if read_typos:
         raise InputError(f"read_typos must be left out: the model in {folder} embeds a query without its document")
-    _check_similarity(folder)
-    if any(one.endswith("ForMaskedLM") for one in settings.get("architectures") or ()) and not listed_modules(folder):
+    modules, says = _modules_of(folder), _checked(SentenceSettings, folder / "config_sentence_transformers.json")
+    pooling = read_settings(folder / modules.get("Pooling", "1_Pooling") / "config.json")
+    _check_similarity(folder, says.similarity_fn_name or "cosine", modules)
+    if any(one.endswith("ForMaskedLM") for one in settings.get("architectures") or ()) and not modules:
         warnings.warn(
             f"the model in {folder} predicts masked words and has no modules.json: the cosine of its mean states is "
             "taken as the score, for which it may not be trained; a SPLADE or ColBERT needs the files of "
@@ -67,12 +69,14 @@ def load_ranker(
             stacklevel=3,
         )
     tokenizer = tokenizer_of(folder, config.max_tokens)
-    query_tokenizer, document_tokenizer = (PrefixedTokenizer.with_prompt(tokenizer, one) for one in _prompts_of(folder))
+    query_tokenizer, document_tokenizer = (
+        PrefixedTokenizer.with_prompt(tokenizer, prompt) for prompt in _prompts_of(folder, says, pooling)
+    )
     return BiEncoder(
         name=name,
         encoder=family.encoder(config, read_weights(folder)),
         tokenizer=document_tokenizer,
-        pooling=_pooling_of(folder),
+        pooling=_pooling_of(folder, pooling),
         query_tokenizer=None if query_tokenizer is document_tokenizer else query_tokenizer,
     )
 
@@ -204,29 +208,26 @@ def tokenizer_of(folder: Path, longest: int) -> Tokenizer:
     return Tokenizer(folder, shortest, lower_case=reading.do_lower_case)
 
 
-def _check_similarity(folder: Path) -> None:
+def _check_similarity(folder: Path, name: str, modules: Mapping[str, str]) -> None:
     """Raise unless a bi-encoder compares embeddings by their cosine, which a dot product of length 1 is, too."""
-    name = _checked(SentenceSettings, folder / "config_sentence_transformers.json").similarity_fn_name or "cosine"
-    if name != "cosine" and not (name == "dot" and "Normalize" in _modules_of(folder)):
+    if name != "cosine" and not (name == "dot" and "Normalize" in modules):
         raise InputError(f"the model in {folder} compares embeddings by {name}, backlight by their cosine; {HINT}")
 
 
-def _prompts_of(folder: Path) -> tuple[str, ...]:
+def _prompts_of(folder: Path, says: "SentenceSettings", pooling: Mapping) -> tuple[str, ...]:
     """Return what a bi-encoder reads before each query, and before each document: "query: " and "passage: ".
 
     Raises:
         InputError: the states of its tokens are not pooled with the text's, which backlight does not do.
     """
-    says = _checked(SentenceSettings, folder / "config_sentence_transformers.json")
     prompts = tuple(prompt_of_side(says.prompts, says.default_prompt_name, names) for names in SIDES)
-    if any(prompts) and not _pooling_settings(folder).get("include_prompt", True):
+    if any(prompts) and not pooling.get("include_prompt", True):
         raise InputError(f"the model in {folder} pools texts without their prompt, which backlight does not do; {HINT}")
     return prompts
 
 
-def _pooling_of(folder: Path) -> str:
-    """Return how the model pools, by the files that sentence-transformers writes: the mean where there are none."""
-    says = _pooling_settings(folder)
+def _pooling_of(folder: Path, says: Mapping) -> str:
+    """Return how the model pools, by the settings that sentence-transformers writes: the mean where there are none."""
     modes = says.get("pooling_mode") or [
         _OLD_NAMES.get(key, key) for key in says if key.startswith("pooling_mode_") and says[key]
     ]
@@ -237,10 +238,6 @@ def _pooling_of(folder: Path) -> str:
             f"{folder} pools by {' and '.join(map(str, modes))[:80]}: backlight knows one of {', '.join(known)}"
         )
     return modes[0]
-
-
-def _pooling_settings(folder: Path) -> dict:
-    return read_settings(folder / _modules_of(folder).get("Pooling", "1_Pooling") / "config.json")
 
 
 def listed_modules(folder: Path) -> dict[str, str]:

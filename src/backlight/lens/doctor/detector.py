@@ -18,7 +18,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from backlight.dispatch.observers import Watcher
+from backlight.dispatch.observers import Call, Watcher
 from backlight.kernels.state_blocks import silent_floats
 from backlight.lens.doctor.graph import Module, Optimizer, Tensor
 from backlight.lens.doctor.rule_index import Words, rule
@@ -31,6 +31,11 @@ MOST_READ = 4  # tensors whose values are kept while an event is passed on: seve
 def any_nonzero(values: np.ndarray) -> bool:
     """Return whether an element is not 0: of most arrays the first few tell, and NumPy would read them all."""
     return bool(values.flat[:BEGINNING].any() or values.any())
+
+
+def numbers_of(call: Call) -> list[int | float]:
+    """Return the plain numbers among the positional arguments of a call."""
+    return [one for one in call.args if isinstance(one, (int, float)) and not isinstance(one, bool)]
 
 
 def checksum_of(values: np.ndarray) -> int:

@@ -109,7 +109,7 @@ class LastSteps(Detector):
                 self.chosen[line] = found, layer
 
     def _swap(self, tensor: Tensor, out: Tensor) -> None:
-        """Follow rows whose dims are moved; where is told by the sizes, if they are all different."""
+        """Follow rows whose dims are moved, if sizes and strides show where to."""
         if tensor.dim() != 3 or out.dim() != 3:
             return
         known, read = self._found(tensor), self.read.get(tensor)
@@ -131,10 +131,7 @@ class LastSteps(Detector):
             return None
         values = self.values(tensor)
         if values is not None and not values.all():
-            zeros = ~values.any(axis=2)
-            found = runs_of(zeros)
-            if found is None and (found := runs_of(zeros.T)) is not None:
-                found = replace(found, batch=1, time=0)
+            found = _runs_either_way(~values.any(axis=2))
         if found is None:
             self.looked[tensor] = None
         else:
@@ -148,12 +145,7 @@ class LastSteps(Detector):
         values = self.values(tokens)
         index = call.kwargs.get("padding_idx", call.args[2] if len(call.args) > 2 else None)
         index = 0 if index is None or not isinstance(index, int) or index < 0 else index
-        if values is None:
-            return None
-        found = runs_of(values == index)
-        if found is None and (found := runs_of((values == index).T)) is not None:
-            found = replace(found, batch=1, time=0)
-        return found
+        return None if values is None else _runs_either_way(values == index)
 
     def _runs(self, call: Call, line: Instruction) -> None:
         """Note what a layer returns that read padding, and of which the last time is what came last."""
@@ -198,6 +190,14 @@ def runs_of(padding: np.ndarray) -> Padded | None:
     if len(some) < PART * rows or some.min() == some.max():
         return None
     return Padded(len(some), rows, int(some.min()), int(some.max()))
+
+
+def _runs_either_way(padding: np.ndarray) -> Padded | None:
+    """Return how rows end in padding, with the batch first, (rows, times), or else the time, (times, rows)."""
+    found = runs_of(padding)
+    if found is None and (found := runs_of(padding.T)) is not None:
+        return replace(found, batch=1, time=0)
+    return found
 
 
 def _same_rows(found: Padded, before: Tensor, after: Tensor) -> bool:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from backlight.dispatch.observers import Call
-from backlight.lens.doctor.detector import Detector
+from backlight.lens.doctor.detector import Detector, numbers_of
 from backlight.lens.doctor.detectors.slips.late_masks import cuts_rows
 from backlight.lens.doctor.evidence import short
 from backlight.lens.doctor.graph import Tensor
@@ -176,7 +176,7 @@ def _factor(call: Call, name: str) -> float | None:
     """Return the number that a tensor is multiplied by."""
     if name not in ("mul", "div", "true_divide") or len(call.args) < 2:
         return None
-    number = next((one for one in call.args if isinstance(one, (int, float)) and not isinstance(one, bool)), None)
+    number = next(iter(numbers_of(call)), None)
     if number is None:
         other = next((one for one in call.args if not getattr(one, "requires_grad", True) and not one.dim()), None)
         number = None if other is None else float(other)

@@ -185,12 +185,17 @@ def _way_through(node: Node, kind: str, way: Term, sized: dict[Node, tuple]) -> 
 
 def constant_factor(node: Node) -> float:
     """Return the size of the one number that a product or a quotient has as a constant; NaN if there is none."""
+    values = _constant_of(node)
+    return math.nan if values is None or values.size != 1 else abs(float(values.reshape(-1)[0]))
+
+
+def _constant_of(node: Node) -> np.ndarray | None:
+    """Return the constant that a product or a quotient has; None if it has none."""
     for name in ("_saved_other", "_saved_self"):
         value = getattr(node, name, None)
         if value is not None and not getattr(value, "requires_grad", False):
-            values = np.asarray(value.detach().cpu().numpy() if hasattr(value, "detach") else value)
-            return abs(float(values.reshape(-1)[0])) if values.size == 1 else math.nan
-    return math.nan
+            return np.asarray(value.detach().cpu().numpy() if hasattr(value, "detach") else value)
+    return None
 
 
 def _wrong(exp: Node, terms: dict[Output, Term], users: dict) -> tuple[Node, Node] | None:
@@ -213,14 +218,10 @@ def kind_of(node: Node) -> str:
 
 def _constant_sign(node: Node) -> int:
     """Return the sign of the constant that a product or a quotient has; 0 if it has none, or of both signs."""
-    for name in ("_saved_other", "_saved_self"):
-        value = getattr(node, name, None)
-        if value is None or getattr(value, "requires_grad", False):
-            continue
-        values = np.asarray(value.detach().cpu().numpy() if hasattr(value, "detach") else value)
-        if values.dtype.kind in "fiub":
-            return 1 if np.all(values >= 0) and np.any(values) else -1 if np.all(values <= 0) and np.any(values) else 0
-    return 0
+    values = _constant_of(node)
+    if values is None or values.dtype.kind not in "fiub":
+        return 0
+    return 1 if np.all(values >= 0) and np.any(values) else -1 if np.all(values <= 0) and np.any(values) else 0
 
 
 def _sign_of_input(node: Node, kind: str, number: int) -> int:

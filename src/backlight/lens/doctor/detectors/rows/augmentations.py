@@ -6,7 +6,7 @@ rolls and crops did to each on the way is kept for each row, through stacking to
 others not, and the target is not symmetrical: an augmentation that forgets the target, or draws for it anew. What is
 done to every row is no augmentation; one tensor that is made of the other may be its mirror image on purpose; and where
 a prediction is flipped back, as in averages over views, nothing is said.
-Crops drawn apart are hardly ever alike: they are told by the distance between the two corners, which differs from row
+Crops drawn apart are hardly ever alike: what shows them is the distance between the two corners, which differs from row
 to row. A target that lies in the middle of its input has the same distance in all.
 """
 

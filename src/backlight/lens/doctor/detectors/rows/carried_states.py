@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 
 from backlight.dispatch.observers import Call
 from backlight.lens.doctor.detector import Detector
+from backlight.lens.doctor.detectors.data.leaks import RECURRENT
 from backlight.lens.doctor.detectors.slips.loaders import Loaders
 from backlight.lens.doctor.graph import Tensor
 from backlight.lens.doctor.places import Instruction, brief_at, place_of
 from backlight.lens.doctor.weak_id_dict import WeakIdDict
 from backlight.lens.records.record import Place
 
-LAYERS = {"lstm", "gru", "rnn_tanh", "rnn_relu", "lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell"}
-LAYERS |= {"lstm_steps", "gru_steps", "rnn_steps"}  # backlight's
+LAYERS = RECURRENT | {"lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell"}
 KEEPS = {"detach", "clone", "data", "contiguous", "getitem", "__getitem__", "select", "slice", "unsqueeze", "squeeze"}
 KEEPS |= {"mul", "to", "float", "transpose", "permute", "view", "reshape"}
 CUTS = {"getitem", "__getitem__", "select", "slice", "narrow"}

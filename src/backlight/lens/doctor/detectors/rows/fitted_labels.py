@@ -2,7 +2,7 @@
 
 NOTE [Labels of held-out rows]
 `encoder.fit(category, label)` with both of all rows, in a function that splits the rows by names that say so, `train`
-and `test`: a target encoder, a choice of features, a projection that knows the labels. It is told from the source:
+and `test`: a target encoder, a choice of features, a projection that knows the labels. It is read from the source:
 the second argument, or a tensor made of it, is cut by the test rows later in the same function; what was fitted is used
 after that, in features that are cut by both. A model that is trained by fit(x, y) makes predictions and no features: it
 is left alone, and so is what is fitted on training rows or within a fold.

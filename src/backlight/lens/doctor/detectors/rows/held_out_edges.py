@@ -77,7 +77,7 @@ class HeldOutEdges(Detector):
         self.several = False  # whether there is more than one graph
         self.gathered: WeakIdDict[tuple[int, np.ndarray]] = WeakIdDict()  # rows of nodes -> of how many, which
         self.trained = Trained()
-        self.evaluated: dict[int, Evaluated] = {}
+        self.evaluated: dict[tuple[int, int], Evaluated] = {}  # by the first pair and their number
 
     def called(self, call: Call) -> None:
         """Note the graph, and the pairs."""
@@ -161,8 +161,8 @@ class HeldOutEdges(Detector):
             by_chance = min(1.5 * self.graph.density, MOST_BY_CHANCE)
             if edges.mean() > CHANCE + by_chance:
                 self.trained.new.append(codes[edges])
-        elif len(self.evaluated) < SETS or int(codes[0]) in self.evaluated:
-            self.evaluated[int(codes[0]) * MOST + len(codes)] = Evaluated(line, codes)
+        elif len(self.evaluated) < SETS:
+            self.evaluated[int(codes[0]), len(codes)] = Evaluated(line, codes)
 
     def backward_called(self, tensor: Tensor, keep: bool, place: Place | None) -> None:
         """Note which pairs are new to the training."""

@@ -17,21 +17,8 @@ from backlight.lens.doctor.weak_id_dict import WeakIdDict
 from backlight.lens.records.record import Place
 
 DIVISORS = (255.0, 127.5)
-KEEPS = {
-    "sub",
-    "add",
-    "view",
-    "reshape",
-    "flatten",
-    "unsqueeze",
-    "to",
-    "float",
-    "permute",
-    "stack",
-    "getitem",
-    "select",
-}
-KEEPS |= {"__getitem__", "transpose", "contiguous", "index", "index_select"}
+KEEPS = {"sub", "add", "view", "reshape", "flatten", "unsqueeze", "to", "float", "permute", "stack", "getitem"}
+KEEPS |= {"select", "__getitem__", "transpose", "contiguous", "index", "index_select"}
 THRICE, LEAST, CLOSE, WHOLE, LOOKS = 3, 64, 1e-6, 0.25, 400
 
 

@@ -10,6 +10,7 @@ Arrays of NumPy are looked at if the function that makes a tensor of them makes 
 """
 
 import ast
+import math
 from dataclasses import dataclass, field
 from types import FrameType
 
@@ -166,9 +167,7 @@ class RepeatedDraws(Detector):
         spot = spot_of(known.line)
         seeding = None if spot.tree is None else _seeding(spot.scope)
         place = place_of(known.line) if seeding is None else spot.at(seeding).place
-        numbers = 1
-        for size in known.shape:
-            numbers *= size
+        numbers = math.prod(known.shape)
         often = "" if known.most < 2 else f", {known.most} times in a step"
         what = "go with rows that differ from step to step"
         if known.picks is not None:
@@ -187,8 +186,9 @@ class RepeatedDraws(Detector):
 
 def _seeding(scope: ast.AST) -> ast.AST | None:
     """Return the call by which a function makes or seeds a generator."""
-    calls = [one for one in ast.walk(scope) if isinstance(one, ast.Call) and isinstance(scope, ast.FunctionDef)]
-    for one in calls:
+    for one in ast.walk(scope) if isinstance(scope, ast.FunctionDef) else ():
+        if not isinstance(one, ast.Call):
+            continue
         name = one.func.attr if isinstance(one.func, ast.Attribute) else spelled(one.func)
         if name in SEEDS and (one.args or one.keywords):
             return one

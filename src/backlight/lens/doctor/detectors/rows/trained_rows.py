@@ -9,8 +9,6 @@ does; the very same rows were evaluated twice, and no random sample. Rows are co
 one-hot codes come again. A new optimizer begins anew, as each fold of a cross-validation does.
 """
 
-from dataclasses import dataclass, field
-
 import numpy as np
 
 from backlight.dispatch.observers import Call
@@ -26,14 +24,6 @@ BATCHES = 400  # of one evaluation
 WHOLE = 0.5  # least part of a row's numbers that are no whole ones
 
 
-@dataclass(slots=True)
-class Evaluation:
-    """The rows of evaluations since the last backward: batches, the line that got them."""
-
-    line: Instruction
-    batches: list[np.ndarray] = field(default_factory=list)
-
-
 class TrainedRows(Detector):
     """Finds them (see NOTE [Rows seen before])."""
 
@@ -44,7 +34,7 @@ class TrainedRows(Detector):
         self.trained: set[int] = set()
         self.pending: dict[Instruction, np.ndarray] = {}  # of this step
         self.new = 0  # rows that the last step brought
-        self.evaluations: dict[Instruction, Evaluation] = {}
+        self.evaluations: dict[Instruction, list[np.ndarray]] = {}  # since the last backward: line -> batches it got
         self.mixed: dict[tuple, int] = {}  # evaluations with known and new rows -> how often they were the same
         self.multipliers = np.random.default_rng(5).integers(1, 2**62, HASHED, dtype=np.uint64) | np.uint64(1)
         self.optimizers = 0
@@ -68,9 +58,9 @@ class TrainedRows(Detector):
         if recorded:
             self.pending[line] = hashes
         elif len(self.evaluations) < LEAST:
-            known = self.evaluations.setdefault(line, Evaluation(line))
-            if len(known.batches) < BATCHES:
-                known.batches.append(hashes)
+            batches = self.evaluations.setdefault(line, [])
+            if len(batches) < BATCHES:
+                batches.append(hashes)
 
     def _hashes(self, tensor: Tensor) -> np.ndarray | None:
         """Return a number for each row, which tells rows apart."""
@@ -111,12 +101,12 @@ class TrainedRows(Detector):
         evaluations, self.evaluations = self.evaluations, {}
         if self.new or self.over:
             return
-        for line, one in evaluations.items():
-            whole = np.unique(np.concatenate(one.batches))
+        for line, batches in evaluations.items():
+            whole = np.unique(np.concatenate(batches))
             known = np.array([row in self.trained for row in whole.tolist()])
             if len(self.trained) - known.sum() < max(LEAST, SHARE * len(self.trained)):
                 continue  # it goes over all rows
-            found = self._mixed_batch(one.batches)
+            found = self._mixed_batch(batches)
             if found is None:
                 continue
             key = line, int(whole.sum(dtype=np.uint64)), len(whole)

@@ -11,7 +11,7 @@ or what a sigmoid returned is compared with 0, which it never reaches.
 """
 
 from backlight.dispatch.observers import Call
-from backlight.lens.doctor.detector import Detector
+from backlight.lens.doctor.detector import Detector, numbers_of
 from backlight.lens.doctor.evidence import short
 from backlight.lens.doctor.graph import Tensor, is_computed
 from backlight.lens.doctor.places import Instruction, brief_at, place_of
@@ -80,7 +80,7 @@ class Comparisons(Detector):
             )
 
     def _look_at_threshold(self, call: Call, line: Instruction, inputs: list) -> None:
-        number = next((one for one in call.args if isinstance(one, (int, float)) and not isinstance(one, bool)), None)
+        number = next(iter(numbers_of(call)), None)
         if number is None or line in self.done or len(inputs) != 1:
             return
         given = inputs[0]

@@ -17,7 +17,7 @@ from types import FrameType
 from typing import Any
 
 from backlight.dispatch.observers import Call
-from backlight.lens.doctor.detector import Detector
+from backlight.lens.doctor.detector import Detector, numbers_of
 from backlight.lens.doctor.graph import Optimizer, Tensor, is_computed, nodes_behind, sequence_of
 from backlight.lens.doctor.places import Instruction, brief, brief_at, place_of, users_frames
 from backlight.lens.doctor.weak_id_dict import WeakIdDict
@@ -204,5 +204,5 @@ def _maximises(optimizer: Optimizer) -> bool:
 def _sign_of(name: str, call: Call) -> int:
     if name == "neg":
         return -1
-    numbers = [one for one in call.args if isinstance(one, (int, float)) and not isinstance(one, bool)]
+    numbers = numbers_of(call)
     return -1 if name in SCALES and numbers and numbers[0] < 0 else 1

@@ -11,7 +11,7 @@ import re
 
 from backlight.dispatch.observers import Call
 from backlight.lens.doctor.corrections.lines import replace
-from backlight.lens.doctor.detector import Detector
+from backlight.lens.doctor.detector import Detector, numbers_of
 from backlight.lens.doctor.evidence import short
 from backlight.lens.doctor.places import Instruction, brief_at
 from backlight.lens.doctor.source import Spot, spelled, spot_of
@@ -61,7 +61,7 @@ class Temperatures(Detector):
 
     def _multiplied(self, call: Call) -> None:
         line = Instruction(call.code, call.lasti)
-        number = next((one for one in call.args if isinstance(one, (int, float)) and not isinstance(one, bool)), None)
+        number = next(iter(numbers_of(call)), None)
         if line in self.plain or number is None or number <= 0 or number == 1:
             return
         if line not in self.times and _factors(spot_of(call)) is None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from backlight.dispatch.observers import Call
-from backlight.lens.doctor.detector import Detector
+from backlight.lens.doctor.detector import Detector, numbers_of
 from backlight.lens.doctor.detectors.training.roots import COSTS, Roots
 from backlight.lens.doctor.evidence import short
 from backlight.lens.doctor.graph import Optimizer, Tensor
@@ -158,7 +158,7 @@ class Directions(Detector):
 def _negates(name: str, call: Call) -> bool:
     if name == "neg":
         return True
-    numbers = [one for one in call.args if isinstance(one, (int, float)) and not isinstance(one, bool)]
+    numbers = numbers_of(call)
     if name in ("mul", "div", "true_divide"):
         return len(numbers) == 1 and numbers[0] < 0
     return name == "rsub" and bool(numbers)
